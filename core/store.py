@@ -1,0 +1,579 @@
+"""The rows of calls and rounds: literal SQL, one method each, compare-and-set.
+
+Every change of a round is one statement under an expected state, and its RETURNING tells who won.
+Whatever a runner writes goes through a fence: the statement takes the round's row first and does
+nothing when another claim stands there. Statements that change several tables are one statement
+with CTEs, so that each is atomic without BEGIN and COMMIT, in one round trip, through a transaction
+pooler as well. Locks are taken in one order: a round's row, then its call's.
+
+    asked ──claim──► claimed ──settle──► settled (+ the next round, asked or withheld)
+      ▲                 │ ▲
+      └──── reopen ─────┘ └── claim again, once the claim has lapsed
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, LiteralString, TypeVar
+from uuid import UUID
+from weakref import WeakKeyDictionary
+
+import psycopg
+from psycopg import AsyncConnection, errors
+from psycopg.rows import DictRow, dict_row
+from psycopg.sql import SQL, Composed, Identifier
+from psycopg.types.json import Jsonb
+from psycopg_pool import AsyncConnectionPool
+
+T = TypeVar("T")
+
+
+class StoreError(Exception):
+    """The database did not do what was asked; `__cause__` is the driver's error."""
+
+
+class Unavailable(StoreError):
+    """The database can't be reached, or is too busy, now; nothing was changed."""
+
+
+class Interrupted(StoreError):
+    """The connection broke while a change was under way: it may have happened, or not."""
+
+
+class ClaimLost(StoreError, RuntimeError):
+    """Another claim stands where ours did: nothing was written, and this runner must stop.
+
+    A RuntimeError, because LangGraph's default retry policy lets those pass.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """What goes to LangGraph's tables in one statement: a tuple of columns each.
+
+    checkpoints: namespace, id, parent id or None, checkpoint JSON, metadata JSON.
+    blobs: namespace, channel, version, type, bytes.
+    writes: namespace, checkpoint id, task id, index, task path, channel, type, bytes.
+    """
+
+    checkpoints: Sequence[tuple[str, str, str | None, str, str]] = ()
+    blobs: Sequence[tuple[str, str, str, str, bytes]] = ()
+    writes: Sequence[tuple[str, str, str, int, str, str, str, bytes]] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """A round about to be asked."""
+
+    keys: Sequence[str]
+    modes: Sequence[str]
+    questions: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """A round as a request finds it, after trying to claim it.
+
+    Attributes:
+        won: this request holds the claim, and `rows` is the call's state.
+        live: another request holds a claim that has not lapsed.
+        next: the round after this one, when this one led to it.
+    """
+
+    state: str
+    won: bool
+    live: bool
+    questions: bytes
+    answers: dict[str, str] | None
+    outcome: bytes | None
+    next: bytes | None
+    next_state: str | None
+    rows: Rows = field(default_factory=Rows)
+
+
+_WRITE_CHECKPOINTS: LiteralString = """
+, written_checkpoints AS (
+    INSERT INTO {schema}.checkpoints
+        (thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, checkpoint, metadata)
+    SELECT %(thread)s, u.ns, u.id, u.parent, u.checkpoint::jsonb, u.metadata::jsonb
+    FROM fence, unnest(%(c_ns)b::text[], %(c_id)b::text[], %(c_parent)b::text[],
+                       %(c_checkpoint)b::text[], %(c_metadata)b::text[])
+        AS u(ns, id, parent, checkpoint, metadata)
+    ON CONFLICT (thread_id, checkpoint_ns, checkpoint_id)
+    DO UPDATE SET checkpoint = EXCLUDED.checkpoint, metadata = EXCLUDED.metadata
+), written_blobs AS (
+    INSERT INTO {schema}.checkpoint_blobs
+        (thread_id, checkpoint_ns, channel, version, type, blob)
+    SELECT %(thread)s, u.ns, u.channel, u.version, u.type, u.blob
+    FROM fence, unnest(%(b_ns)b::text[], %(b_channel)b::text[], %(b_version)b::text[],
+                       %(b_type)b::text[], %(b_blob)b::bytea[])
+        AS u(ns, channel, version, type, blob)
+    ON CONFLICT (thread_id, checkpoint_ns, channel, version) DO NOTHING
+), written_writes AS (
+    INSERT INTO {schema}.checkpoint_writes
+        (thread_id, checkpoint_ns, checkpoint_id, task_id, idx, task_path, channel, type, blob)
+    SELECT %(thread)s, u.ns, u.id, u.task, u.idx, u.path, u.channel, u.type, u.blob
+    FROM fence, unnest(%(w_ns)b::text[], %(w_id)b::text[], %(w_task)b::text[], %(w_idx)b::int4[],
+                       %(w_path)b::text[], %(w_channel)b::text[], %(w_type)b::text[],
+                       %(w_blob)b::bytea[])
+        AS u(ns, id, task, idx, path, channel, type, blob)
+    ON CONFLICT (thread_id, checkpoint_ns, checkpoint_id, task_id, idx)
+    DO UPDATE SET channel = EXCLUDED.channel, type = EXCLUDED.type, blob = EXCLUDED.blob
+)
+SELECT 1 FROM fence
+"""
+
+_PAUSE: LiteralString = (
+    """
+WITH fence AS (
+    INSERT INTO {schema}.intermezzo_calls (id, agent, expires_at)
+    VALUES (%(call)s, %(agent)s, {schema}.intermezzo_now() + %(ttl)s)
+    RETURNING id
+), asked AS (
+    INSERT INTO {schema}.intermezzo_rounds (call_id, number, state, keys, modes, questions)
+    SELECT id, 1, 'asked', %(keys)b::text[], %(modes)b::text[], %(questions)b FROM fence
+)
+"""
+    + _WRITE_CHECKPOINTS
+)
+
+# Claiming, drawn in time:
+#
+#     claim        renewed      renewed        lapses
+#     ├─────────────┼────────────┼───────────────┤  anybody may claim again
+#     now           + 3 s        + 6 s           claimed_until
+#
+# On Lambda nothing renews: the claim lasts as long as the platform lets the process live.
+_CLAIM: LiteralString = """
+UPDATE {schema}.intermezzo_rounds AS r
+SET state = 'claimed', claim = %(claim)s,
+    claimed_until = {schema}.intermezzo_now() + %(lease)s
+FROM {schema}.intermezzo_calls AS c
+WHERE r.call_id = %(call)s AND r.number = %(number)s
+  AND c.id = r.call_id AND c.agent = %(agent)s AND c.expires_at > {schema}.intermezzo_now()
+  AND r.keys <@ %(given)b::text[] AND r.modes <@ %(modes)b::text[]
+  AND (r.state = 'asked'
+       OR r.state = 'claimed' AND r.claimed_until <= {schema}.intermezzo_now())
+"""
+
+# A statement of its own behind _CLAIM: an UPDATE that waited for a row sees its newest version,
+# a SELECT in the same statement would see the call as it was before the wait.
+_SEE: LiteralString = """
+SELECT r.state, r.questions, r.answers, r.outcome, r.claim IS NOT DISTINCT FROM %(claim)s AS won,
+       r.state = 'claimed' AND r.claimed_until > {schema}.intermezzo_now() AS live,
+       n.questions AS next, n.state AS next_state
+FROM {schema}.intermezzo_calls AS c
+JOIN {schema}.intermezzo_rounds AS r ON r.call_id = c.id AND r.number = %(number)s
+LEFT JOIN {schema}.intermezzo_rounds AS n ON n.call_id = c.id AND n.number = r.number + 1
+WHERE c.id = %(call)s AND c.agent = %(agent)s AND c.expires_at > {schema}.intermezzo_now()
+"""
+
+# The newest checkpoint of each namespace; with a DeltaChannel, whose value is spread over a chain
+# of checkpoints, all of them. Only for the holder of the claim.
+_HEADS: LiteralString = """
+WITH mine AS (
+    SELECT call_id::text AS thread_id FROM {schema}.intermezzo_rounds
+    WHERE call_id = %(call)s AND number = %(number)s AND claim = %(claim)s
+), chosen AS (
+    SELECT c.checkpoint_ns, c.checkpoint_id, c.parent_checkpoint_id, c.checkpoint, c.metadata
+    FROM mine JOIN {schema}.checkpoints AS c USING (thread_id)
+    WHERE c.checkpoint_id = (
+            SELECT max(newest.checkpoint_id) FROM {schema}.checkpoints AS newest
+            WHERE newest.thread_id = c.thread_id AND newest.checkpoint_ns = c.checkpoint_ns)
+       OR EXISTS (
+            SELECT 1 FROM {schema}.checkpoints AS delta
+            WHERE delta.thread_id = c.thread_id AND delta.checkpoint_ns = c.checkpoint_ns
+              AND delta.metadata ? 'counters_since_delta_snapshot')
+)
+"""
+
+_LOAD_CHECKPOINTS: LiteralString = (
+    _HEADS
+    + """
+SELECT checkpoint_ns, checkpoint_id, parent_checkpoint_id, checkpoint::text, metadata::text
+FROM chosen ORDER BY checkpoint_ns, checkpoint_id
+"""
+)
+
+_LOAD_BLOBS: LiteralString = (
+    _HEADS
+    + """
+SELECT DISTINCT ON (b.checkpoint_ns, b.channel, b.version)
+       b.checkpoint_ns, b.channel, b.version, b.type, b.blob
+FROM mine CROSS JOIN chosen
+CROSS JOIN LATERAL jsonb_each_text(chosen.checkpoint -> 'channel_versions') AS v(channel, version)
+JOIN {schema}.checkpoint_blobs AS b
+  ON b.thread_id = mine.thread_id AND b.checkpoint_ns = chosen.checkpoint_ns
+ AND b.channel = v.channel AND b.version = v.version
+WHERE b.blob IS NOT NULL
+"""
+)
+
+_LOAD_WRITES: LiteralString = (
+    _HEADS
+    + """
+SELECT w.checkpoint_ns, w.checkpoint_id, w.task_id, w.idx, w.task_path, w.channel, w.type, w.blob
+FROM mine CROSS JOIN chosen
+JOIN {schema}.checkpoint_writes AS w
+  ON w.thread_id = mine.thread_id AND w.checkpoint_ns = chosen.checkpoint_ns
+ AND w.checkpoint_id = chosen.checkpoint_id
+"""
+)
+
+_FLUSH: LiteralString = (
+    """
+WITH fence AS (
+    UPDATE {schema}.intermezzo_rounds SET answers = %(answers)s
+    WHERE call_id = %(call)s AND number = %(number)s AND claim = %(claim)s
+    RETURNING call_id
+)
+"""
+    + _WRITE_CHECKPOINTS
+)
+
+_SETTLE: LiteralString = """
+WITH fence AS (
+    UPDATE {schema}.intermezzo_rounds
+    SET state = 'settled', claim = NULL, claimed_until = NULL,
+        answers = %(answers)s, outcome = %(outcome)b
+    WHERE call_id = %(call)s AND number = %(number)s AND claim = %(claim)s
+    RETURNING call_id
+), kept AS (
+    UPDATE {schema}.intermezzo_calls SET expires_at = {schema}.intermezzo_now() + %(ttl)s
+    FROM fence WHERE id = fence.call_id
+)
+"""
+
+_FINISH: LiteralString = _SETTLE + "SELECT 1 FROM fence"
+
+_NEXT: LiteralString = (
+    _SETTLE
+    + """
+, asked AS (
+    INSERT INTO {schema}.intermezzo_rounds (call_id, number, state, keys, modes, questions)
+    SELECT call_id, %(number)s + 1, %(next_state)s, %(keys)b::text[], %(modes)b::text[],
+           %(questions)b
+    FROM fence
+)
+"""
+    + _WRITE_CHECKPOINTS
+)
+
+_REOPEN: LiteralString = (
+    """
+WITH fence AS (
+    UPDATE {schema}.intermezzo_rounds
+    SET state = 'asked', claim = NULL, claimed_until = NULL, answers = NULL
+    WHERE call_id = %(call)s AND number = %(number)s AND claim = %(claim)s
+    RETURNING call_id
+)
+"""
+    + _WRITE_CHECKPOINTS
+)
+
+_LAPSE: LiteralString = (
+    """
+WITH fence AS (
+    UPDATE {schema}.intermezzo_rounds
+    SET claimed_until = {schema}.intermezzo_now(), answers = %(answers)s
+    WHERE call_id = %(call)s AND number = %(number)s AND claim = %(claim)s
+    RETURNING call_id
+)
+"""
+    + _WRITE_CHECKPOINTS
+)
+
+_ASK_WITHHELD: LiteralString = """
+WITH asked AS (
+    UPDATE {schema}.intermezzo_rounds SET state = 'asked'
+    WHERE call_id = %(call)s AND number = %(number)s AND state = 'withheld'
+    RETURNING call_id
+)
+UPDATE {schema}.intermezzo_calls SET expires_at = {schema}.intermezzo_now() + %(ttl)s
+FROM asked WHERE id = asked.call_id
+"""
+
+RENEW: LiteralString = """
+UPDATE {schema}.intermezzo_rounds AS r
+SET claimed_until = {schema}.intermezzo_now() + %(lease)s, answers = u.answers::jsonb
+FROM unnest(%(claims)b::uuid[], %(answers)b::text[]) AS u(claim, answers)
+WHERE r.claim = u.claim
+RETURNING r.claim
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """The exclusive, expiring right to settle a round."""
+
+    call: UUID
+    number: int
+    id: UUID
+
+
+class Store:
+    """A small pool of connections to one database, opened at the first use, one per event loop.
+
+    Args:
+        conninfo: a libpq connection string or URI.
+        schema: where the tables are.
+        max_size: connections at most, per process and event loop.
+        timeout: seconds to wait for a free connection, or for a new one.
+    """
+
+    def __init__(
+        self, conninfo: str, *, schema: str = "public", max_size: int = 4, timeout: float = 5.0
+    ) -> None:
+        self.conninfo = conninfo
+        self.schema = schema
+        self._max_size = max_size
+        self._timeout = timeout
+        self._pools: WeakKeyDictionary[
+            asyncio.AbstractEventLoop, AsyncConnectionPool[AsyncConnection[DictRow]]
+        ] = WeakKeyDictionary()
+        self._statements: dict[LiteralString, Composed] = {}
+
+    def statement(self, sql: LiteralString) -> Composed:
+        """The statement with its schema filled in."""
+        if (composed := self._statements.get(sql)) is None:
+            composed = SQL(sql).format(schema=Identifier(self.schema))
+            self._statements[sql] = composed
+        return composed
+
+    async def close(self) -> None:
+        """Close this event loop's connections."""
+        if pool := self._pools.pop(asyncio.get_running_loop(), None):
+            await pool.close()
+
+    async def pause(
+        self, call: UUID, agent: str, asking: Asking, rows: Rows, *, ttl: timedelta
+    ) -> None:
+        """Store a call that waits at its first round."""
+        parameters = {
+            "agent": agent,
+            "ttl": ttl,
+            **_asking(asking),
+            **_columns(call, rows),
+        }
+
+        async def write(connection: AsyncConnection[DictRow]) -> None:
+            await connection.execute(self.statement(_PAUSE), parameters)
+
+        try:
+            await self._retried(write)
+        except errors.UniqueViolation:
+            # A connection broke on the way back from the first try, which was done.
+            return
+
+    async def claim(
+        self,
+        claim: Claim,
+        agent: str,
+        *,
+        given: Sequence[str],
+        modes: Sequence[str],
+        lease: timedelta,
+    ) -> Seen | None:
+        """Claim a round if it is free and all its keys are given, and see it either way.
+
+        None: no such round, or its call has expired.
+        """
+        parameters = {
+            "call": claim.call,
+            "number": claim.number,
+            "claim": claim.id,
+            "agent": agent,
+            # No stored key holds NUL, which PostgreSQL can't either.
+            "given": [key for key in given if "\0" not in key],
+            "modes": list(modes),
+            "lease": lease,
+        }
+
+        async def attempt(connection: AsyncConnection[DictRow]) -> Seen | None:
+            async with connection.pipeline():
+                await connection.execute(self.statement(_CLAIM), parameters)
+                seen = await connection.execute(self.statement(_SEE), parameters, binary=True)
+                loads = [
+                    await connection.cursor(
+                        binary=True, row_factory=psycopg.rows.tuple_row
+                    ).execute(self.statement(sql), parameters)
+                    for sql in (_LOAD_CHECKPOINTS, _LOAD_BLOBS, _LOAD_WRITES)
+                ]
+            if (row := await seen.fetchone()) is None:
+                return None
+            checkpoints, blobs, writes = [await load.fetchall() for load in loads]
+            return Seen(**row, rows=Rows(checkpoints=checkpoints, blobs=blobs, writes=writes))
+
+        # A second try with the same claim finds the round as the first left it.
+        return await self._retried(attempt)
+
+    async def flush(self, claim: Claim, answers: dict[str, str], rows: Rows) -> None:
+        """Make the rows durable, and the answers known as those that the run goes on with.
+
+        Raises:
+            ClaimLost: nothing was written.
+        """
+        await self._fenced(_FLUSH, claim, {"answers": Jsonb(answers), **_columns(claim.call, rows)})
+
+    async def finish(
+        self, claim: Claim, answers: dict[str, str], outcome: bytes, *, ttl: timedelta
+    ) -> None:
+        """Settle a round that ended the call.
+
+        Raises:
+            ClaimLost: nothing was written.
+        """
+        await self._fenced(
+            _FINISH, claim, {"answers": Jsonb(answers), "outcome": outcome, "ttl": ttl}
+        )
+
+    async def next(
+        self,
+        claim: Claim,
+        answers: dict[str, str],
+        asking: Asking,
+        rows: Rows,
+        *,
+        withheld: bool,
+        ttl: timedelta,
+    ) -> None:
+        """Settle a round that led to the next one, which nobody may see yet when it is withheld.
+
+        Raises:
+            ClaimLost: nothing was written.
+        """
+        parameters = {
+            "answers": Jsonb(answers),
+            "outcome": None,
+            "ttl": ttl,
+            "next_state": "withheld" if withheld else "asked",
+            **_asking(asking),
+            **_columns(claim.call, rows),
+        }
+        await self._fenced(_NEXT, claim, parameters)
+
+    async def reopen(self, claim: Claim, rows: Rows) -> None:
+        """Give the claim back, as if nobody had answered; the rows of finished nodes stay.
+
+        Raises:
+            ClaimLost: nothing was written.
+        """
+        await self._fenced(_REOPEN, claim, _columns(claim.call, rows))
+
+    async def lapse(self, claim: Claim, answers: dict[str, str], rows: Rows) -> None:
+        """Give the claim back; from now on only these answers go on.
+
+        Raises:
+            ClaimLost: nothing was written.
+        """
+        await self._fenced(_LAPSE, claim, {"answers": Jsonb(answers), **_columns(claim.call, rows)})
+
+    async def ask_withheld(self, call: UUID, number: int, *, ttl: timedelta) -> None:
+        """A withheld round is asked after all, and lives as long as any other."""
+
+        async def write(connection: AsyncConnection[DictRow]) -> None:
+            await connection.execute(
+                self.statement(_ASK_WITHHELD), {"call": call, "number": number, "ttl": ttl}
+            )
+
+        await self._retried(write)
+
+    async def _fenced(self, sql: LiteralString, claim: Claim, parameters: dict[str, Any]) -> None:
+        async with self.connection() as connection:
+            cursor = await connection.execute(
+                self.statement(sql),
+                {"call": claim.call, "number": claim.number, "claim": claim.id, **parameters},
+            )
+            if cursor.rowcount != 1:
+                raise ClaimLost("another claim stands on this round")
+
+    async def _retried(self, work: Callable[[AsyncConnection[DictRow]], Awaitable[T]]) -> T:
+        """Do the work, once more on another connection when the first one broke."""
+        try:
+            async with self.connection() as connection:
+                return await work(connection)
+        except Interrupted:
+            async with self.connection() as connection:
+                return await work(connection)
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncGenerator[AsyncConnection[DictRow]]:
+        """One connection of the pool, in autocommit mode; the driver's errors become the store's.
+
+        Raises:
+            Unavailable: there was no connection to be had.
+            Interrupted: the connection broke.
+            StoreError: tables are missing; the text names the command that makes them.
+        """
+        pool = await self._pool()
+        try:
+            connection = await pool.getconn()
+        except psycopg.OperationalError as error:  # a PoolTimeout is one
+            raise Unavailable("the database can't be reached") from error
+        try:
+            yield connection
+        except (errors.UndefinedTable, errors.UndefinedFunction, errors.InvalidSchemaName) as error:
+            raise StoreError(
+                "the database lacks Intermezzo's tables: run `python -m handler migrate`"
+            ) from error
+        except psycopg.OperationalError as error:
+            if connection.broken or connection.closed:
+                raise Interrupted("the connection to the database broke") from error
+            raise Unavailable("the database refused") from error
+        finally:
+            await pool.putconn(connection)
+
+    async def _pool(self) -> AsyncConnectionPool[AsyncConnection[DictRow]]:
+        loop = asyncio.get_running_loop()
+        if (pool := self._pools.get(loop)) is None:
+            pool = AsyncConnectionPool(
+                self.conninfo,
+                connection_class=AsyncConnection[DictRow],
+                kwargs={"autocommit": True, "prepare_threshold": None, "row_factory": dict_row},
+                min_size=0,
+                max_size=self._max_size,
+                timeout=self._timeout,
+                check=_check,
+                open=False,
+            )
+            self._pools[loop] = pool
+            await pool.open()
+        return pool
+
+
+async def _check(connection: AsyncConnection[Any]) -> None:
+    """Notice, without a round trip, that the server closed an idle connection.
+
+    An idle connection has nothing to say but that it is over: the server's notice, or the end of
+    the stream.
+    """
+    connection.pgconn.consume_input()
+    if connection.pgconn.status != psycopg.pq.ConnStatus.OK:
+        raise psycopg.OperationalError("the server closed the connection")
+
+
+def _asking(asking: Asking) -> dict[str, Any]:
+    return {
+        "keys": list(asking.keys),
+        "modes": list(asking.modes),
+        "questions": asking.questions,
+    }
+
+
+def _columns(call: UUID, rows: Rows) -> dict[str, Any]:
+    checkpoints = _transpose(rows.checkpoints, 5)
+    blobs = _transpose(rows.blobs, 5)
+    writes = _transpose(rows.writes, 8)
+    names = (
+        *("c_ns", "c_id", "c_parent", "c_checkpoint", "c_metadata"),
+        *("b_ns", "b_channel", "b_version", "b_type", "b_blob"),
+        *("w_ns", "w_id", "w_task", "w_idx", "w_path", "w_channel", "w_type", "w_blob"),
+    )
+    columns = dict(zip(names, (*checkpoints, *blobs, *writes), strict=True))
+    return {"call": call, "thread": str(call), **columns}
+
+
+def _transpose(rows: Sequence[tuple[Any, ...]], width: int) -> list[list[Any]]:
+    return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in range(width)]

@@ -1,0 +1,10 @@
+"""Plugins and the async back end; fixtures live in the files named here."""
+
+import pytest
+
+pytest_plugins = ["tests.postgres"]
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
