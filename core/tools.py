@@ -1,0 +1,146 @@
+"""A tool: an agent as MCP shows it.
+
+A tool is data: it lists, checks arguments and is stored in a built catalogue without its graph.
+"""
+
+import difflib
+import re
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Self
+
+if TYPE_CHECKING:
+    from jsonschema_rs import Draft202012Validator
+
+LONGEST_NAME: Final = 64
+"""What model providers take; several hosts count their own prefix into it."""
+
+COMFORTABLE_NAME: Final = 40
+
+_NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
+_SHOWN: Final = 10
+"""Misfits that one text names: enough to correct a call, and bounded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """One agent as a tool.
+
+    Attributes:
+        name: as clients call it.
+        agent: the agent's name in langgraph.json.
+        input_schema: always an object at the root.
+        output_schema: only when every success carries structured content that fits it.
+    """
+
+    name: str
+    agent: str
+    description: str
+    input_schema: dict[str, Any]
+    output_schema: dict[str, Any] | None = None
+    _validators: "dict[str, Draft202012Validator]" = field(
+        default_factory=dict[str, "Draft202012Validator"], init=False, repr=False, compare=False
+    )
+
+    def problem(self, arguments: Any) -> str | None:
+        """Why the arguments do not fit the input schema, naming each field; None when they do."""
+        found = self._misfits("input", self.input_schema, arguments)
+        return f"Invalid arguments for {self.name}: {found}" if found else None
+
+    def output_problem(self, output: Any) -> str | None:
+        """Why an output does not fit the output schema; None when it does or there is none."""
+        if self.output_schema is None:
+            return None
+        return self._misfits("output", self.output_schema, output) or None
+
+    def listed(self, *, any_output: bool = True) -> dict[str, Any]:
+        """The tool's entry in `tools/list`.
+
+        Args:
+            any_output: false for revisions before 2026-07-28, whose clients refuse the whole list
+                when one output schema is not an object.
+        """
+        entry: dict[str, Any] = {
+            "name": self.name,
+            "description": self.description,
+            "inputSchema": self.input_schema,
+        }
+        output = self.output_schema
+        if output is not None and (any_output or output.get("type") == "object"):
+            entry["outputSchema"] = output
+        return entry
+
+    def as_json(self) -> dict[str, Any]:
+        """What a built catalogue holds; `from_json` reads it back."""
+        return {
+            "name": self.name,
+            "agent": self.agent,
+            "description": self.description,
+            "input_schema": self.input_schema,
+            "output_schema": self.output_schema,
+        }
+
+    @classmethod
+    def from_json(cls, entry: Mapping[str, Any]) -> Self:
+        """The tool that `as_json` told.
+
+        Raises:
+            TypeError: a member is missing, or there is one that no tool has.
+        """
+        return cls(**entry)
+
+    def _misfits(self, side: str, schema: dict[str, Any], value: Any) -> str:
+        if side not in self._validators:
+            self._validators[side] = validator(schema)
+        errors = self._validators[side].iter_errors(value)
+        texts = [_told(error) for error, _ in zip(errors, range(_SHOWN), strict=False)]
+        return "; ".join(texts)
+
+
+def validator(schema: dict[str, Any]) -> "Draft202012Validator":
+    """A validator that checks formats and never fetches a reference.
+
+    Raises:
+        ValueError: not a JSON Schema, or it refers to a document outside itself.
+    """
+    # Not on the path of a list: only what checks a value pays for the import.
+    import jsonschema_rs
+
+    return jsonschema_rs.Draft202012Validator(schema, validate_formats=True, retriever=_refuse)
+
+
+def name_problem(name: str) -> str | None:
+    """Why no tool may have this name, with a name that would do; None when it may.
+
+    Names are never changed silently: a paused call is bound to the name of its tool.
+    """
+    if not _NAME.fullmatch(name):
+        return f"a tool name may hold letters, digits, _ and - only; {_suggested(name)!r} would do"
+    if len(name) > LONGEST_NAME:
+        return (
+            f"a tool name may have {LONGEST_NAME} characters and this one has {len(name)};"
+            f" {_suggested(name)!r} would do"
+        )
+    return None
+
+
+def closest(name: str, names: list[str]) -> str:
+    """` (did you mean "x"?)`, or nothing when no name is near."""
+    near = difflib.get_close_matches(name, names, n=1)
+    return f" (did you mean {near[0]!r}?)" if near else ""
+
+
+def _suggested(name: str) -> str:
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
+    words = re.sub(r"[^A-Za-z0-9-]+", "_", plain).strip("_")
+    return words[:COMFORTABLE_NAME].strip("_") or "agent"
+
+
+def _told(error: Any) -> str:
+    path = ".".join(str(part) for part in error.instance_path)
+    return f"{path}: {error.message}" if path else str(error.message)
+
+
+def _refuse(uri: str) -> Any:
+    raise ValueError(f"a schema may not refer to another document: {uri}")
