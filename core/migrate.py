@@ -8,12 +8,13 @@ build waits for every snapshot.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from psycopg import AsyncConnection
+from psycopg.errors import UndefinedTable
 from psycopg.rows import DictRow, dict_row
 from psycopg.sql import SQL, Identifier
 
@@ -53,16 +54,47 @@ async def migrate(
         MigrationError: another migration holds the lock for too long, or the database knows a
             file that this code does not: it was migrated by newer code.
     """
-    async with _connect(conninfo) as guard, _connect(conninfo) as connection:
-        async with _locked(guard, wait):
-            applied = await _apply_files(connection, schema)
-            await _set_up_checkpoints(connection, schema)
-    return applied
+    async with (
+        _connect(conninfo) as guard,
+        _connect(conninfo) as connection,
+        _locked(guard, wait),
+    ):
+        applied = await _apply_files(connection, schema)
+        await _set_up_checkpoints(connection, schema)
+        return applied
+
+
+async def check(conninfo: str, *, schema: str = "public") -> None:
+    """Pass when nothing is missing; changes nothing.
+
+    Raises:
+        MigrationError: the database lacks a file of this code, or knows one that it does not.
+    """
+    async with _connect(conninfo) as connection:
+        ledger = SQL("SELECT name FROM {}.intermezzo_migrations").format(Identifier(schema))
+        try:
+            rows = await (await connection.execute(ledger)).fetchall()
+        except UndefinedTable:
+            rows = []
+    if _missing({row["name"] for row in rows}):
+        raise MigrationError(
+            "the database is not at this code's schema: run `python -m handler migrate`"
+        )
+
+
+def _missing(known: set[str]) -> list[Path]:
+    """The files that a database lacks which knows these, in order."""
+    files = sorted(DIRECTORY.glob("*.sql"))
+    if unknown := sorted(known - {file.name for file in files}):
+        raise MigrationError(
+            f"the database was migrated by newer code ({', '.join(unknown)}): deploy that code"
+        )
+    return [file for file in files if file.name not in known]
 
 
 @asynccontextmanager
-async def _connect(conninfo: str) -> AsyncIterator[AsyncConnection[DictRow]]:
-    connection = await AsyncConnection.connect(
+async def _connect(conninfo: str) -> AsyncGenerator[AsyncConnection[DictRow]]:
+    connection = await AsyncConnection[DictRow].connect(
         conninfo, autocommit=True, prepare_threshold=None, row_factory=dict_row
     )
     async with connection:
@@ -70,7 +102,7 @@ async def _connect(conninfo: str) -> AsyncIterator[AsyncConnection[DictRow]]:
 
 
 @asynccontextmanager
-async def _locked(guard: AsyncConnection[Any], wait: float) -> AsyncIterator[None]:
+async def _locked(guard: AsyncConnection[Any], wait: float) -> AsyncGenerator[None]:
     """Hold the lock in a transaction that idles, without a snapshot, while the work goes on."""
     deadline = asyncio.get_running_loop().time() + wait
     while True:
@@ -89,24 +121,20 @@ async def _locked(guard: AsyncConnection[Any], wait: float) -> AsyncIterator[Non
 
 
 async def _apply_files(connection: AsyncConnection[DictRow], schema: str) -> list[str]:
-    files = {path.name: path for path in sorted(DIRECTORY.glob("*.sql"))}
     async with connection.transaction():
         await connection.execute(SQL("CREATE SCHEMA IF NOT EXISTS {}").format(Identifier(schema)))
         await _search_in(connection, schema)
         await connection.execute(_LEDGER)
         cursor = await connection.execute("SELECT name FROM intermezzo_migrations")
-        known = {row["name"] for row in await cursor.fetchall()}
-    if unknown := sorted(known - files.keys()):
-        raise MigrationError(
-            f"the database was migrated by newer code ({', '.join(unknown)}): deploy that code"
-        )
-    missing = [name for name in files if name not in known]
-    for name in missing:
+        missing = _missing({row["name"] for row in await cursor.fetchall()})
+    for file in missing:
         async with connection.transaction():
             await _search_in(connection, schema)
-            await connection.execute("INSERT INTO intermezzo_migrations (name) VALUES (%s)", [name])
-            await connection.execute(files[name].read_bytes())
-    return missing
+            await connection.execute(
+                "INSERT INTO intermezzo_migrations (name) VALUES (%s)", [file.name]
+            )
+            await connection.execute(file.read_bytes())
+    return [file.name for file in missing]
 
 
 async def _search_in(connection: AsyncConnection[Any], schema: str) -> None:

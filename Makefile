@@ -1,0 +1,35 @@
+# One word per job; CI uses the same words. `make` alone checks and tests.
+PYTHON ?= python3
+BIN := .venv/bin
+
+all: check test ## Check, then test
+
+help: ## List the words
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
+
+install: .venv/installed ## Make .venv with everything that is locked
+
+.venv/installed: requirements-dev.txt
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv .venv && $(BIN)/python -m pip install -q --require-hashes -r requirements-dev.txt
+	@touch $@
+
+run: install ## Serve the example agents at http://127.0.0.1:8000/mcp, with a PostgreSQL of its own
+	@exec $(BIN)/python -m handler serve
+
+check: install ## Lint, types, layers
+	$(BIN)/ruff check . && $(BIN)/ruff format --check .
+	$(BIN)/basedpyright
+	$(BIN)/lint-imports
+
+test: install ## Run every test
+	$(BIN)/pytest -q
+
+lock: install ## Resolve the lock files anew
+	$(BIN)/uv pip compile $(LOCK) --extra local --group dev pyproject.toml -o requirements-dev.txt
+	$(BIN)/uv pip compile $(LOCK) -c requirements-dev.txt pyproject.toml -o requirements.txt
+
+# Every Python and platform that is supported, in one file, without the address of an index.
+LOCK := --quiet --annotation-style line --universal --python-version 3.11 --generate-hashes --custom-compile-command "make lock"
+
+.PHONY: all help install run check test lock

@@ -1,0 +1,117 @@
+"""The command line: `python -m handler serve | migrate | sweep | key`."""
+
+import argparse
+import asyncio
+import logging
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeAlias
+
+from core.catalog import CatalogError
+from core.migrate import MigrationError, check, migrate
+from core.records import StoreError
+from core.request_state import make_key
+from handler import local
+from handler.postgres import PostgresError
+from handler.resources import Resources
+from handler.settings import Settings, SettingsError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command; the exit code is 0 when it did what was asked."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    chosen = _parser().parse_args(arguments)
+    environ = dict(os.environ)
+    if getattr(chosen, "config", None):
+        environ["INTERMEZZO_CONFIG"] = chosen.config
+    try:
+        _COMMANDS[chosen.command](chosen, environ)
+    except KeyboardInterrupt:
+        return 130
+    except _TOLD as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+_TOLD: Final = (
+    SettingsError,
+    CatalogError,
+    PostgresError,
+    MigrationError,
+    StoreError,
+    OSError,
+)
+"""What is told by its own text; anything else is a fault of ours and shows where."""
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m handler", description="Serve LangGraph agents."
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    serve = commands.add_parser("serve", help="serve the agents over HTTP")
+    serve.add_argument("--config", help="the langgraph.json (INTERMEZZO_CONFIG)")
+    serve.add_argument("--host", default="127.0.0.1", help="address to listen on (%(default)s)")
+    serve.add_argument("--port", default=8000, type=int, help="port, 0 for any (%(default)s)")
+    commands.add_parser("migrate", help="bring the database to this code's schema")
+    commands.add_parser("sweep", help="delete what has expired")
+    commands.add_parser("key", help="print a new key for REQUEST_STATE_KEYS")
+    return parser
+
+
+def _serve(chosen: argparse.Namespace, environ: Mapping[str, str]) -> None:
+    from handler.serving import serve  # the other commands need no HTTP
+
+    with local.settings(environ, signs=True) as settings:
+        asyncio.run(_checked(settings))
+        asyncio.run(serve(settings, host=chosen.host, port=chosen.port))
+
+
+async def _checked(settings: Settings) -> None:
+    await check(_database(settings), schema=settings.database_schema)
+
+
+def _migrate(chosen: argparse.Namespace, environ: Mapping[str, str]) -> None:
+    with local.settings(environ) as settings:
+        applied = asyncio.run(migrate(_database(settings), schema=settings.database_schema))
+    print("\n".join(f"applied {name}" for name in applied) or "nothing to apply")
+
+
+def _sweep(chosen: argparse.Namespace, environ: Mapping[str, str]) -> None:
+    with local.settings(environ) as settings:
+        print(f"deleted {asyncio.run(_swept(settings))} calls")
+
+
+async def _swept(settings: Settings) -> int:
+    from core.sweeper import sweep
+
+    resources = Resources(settings)
+    try:
+        return await sweep(resources.store)
+    finally:
+        await resources.close()
+
+
+def _key(chosen: argparse.Namespace, environ: Mapping[str, str]) -> None:
+    print(make_key())
+
+
+def _database(settings: Settings) -> str:
+    assert settings.database_url is not None, "given, or the local one"
+    return settings.database_url
+
+
+_Command: TypeAlias = Callable[[argparse.Namespace, Mapping[str, str]], None]
+
+_COMMANDS: Final[Mapping[str, _Command]] = {
+    "serve": _serve,
+    "migrate": _migrate,
+    "sweep": _sweep,
+    "key": _key,
+}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

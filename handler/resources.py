@@ -1,0 +1,109 @@
+"""What one process shares: settings → catalogue → store → rounds → endpoint.
+
+Each part is made when it is first asked for, and kept. Nothing is opened by an import; a list or a
+refusal reaches neither database nor keys.
+"""
+
+import os
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from core.catalog import Catalog
+from core.methods import Endpoint
+from handler import __version__
+from handler.doors import Doors
+from handler.settings import Settings
+from handler.turns import Turns
+
+if TYPE_CHECKING:
+    from core.rounds import Rounds
+    from core.store import Store
+
+
+class Resources:
+    """The parts of a process."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    @cached_property
+    def catalog(self) -> Catalog:
+        """The agents' catalogue, with the variables that its file gives them in place.
+
+        Raises:
+            CatalogError: with everything that is wrong with the file.
+        """
+        catalog = Catalog.read(self.settings.config)
+        for name, value in _variables(catalog.env).items():
+            os.environ.setdefault(name, value)  # what the deployment sets wins over the file
+        return catalog
+
+    @cached_property
+    def store(self) -> "Store":
+        """The database. It connects when a statement needs it."""
+        from core.store import Store  # a list needs no database
+
+        settings = self.settings
+        assert settings.database_url is not None, "checked when the settings were read"
+        return Store(
+            settings.database_url,
+            schema=settings.database_schema,
+            max_size=settings.database_pool_size,
+        )
+
+    @cached_property
+    def rounds(self) -> "Rounds":
+        """What runs calls."""
+        from core.request_state import KeyRing  # neither does it need keys
+        from core.rounds import Rounds
+
+        return Rounds(
+            catalog=self.catalog,
+            store=self.store,
+            keys=KeyRing(self.settings.request_state_keys),
+            audience=self.settings.public_url,
+        )
+
+    @cached_property
+    def endpoint(self) -> Endpoint:
+        """What answers requests."""
+        return Endpoint(
+            catalog=self.catalog,
+            rounds=lambda: self.rounds,
+            name=self.settings.server_name,
+            version=__version__,
+            ttl_ms=self.settings.list_ttl_ms,
+        )
+
+    @cached_property
+    def doors(self) -> Doors:
+        """Who may call, by the settings alone; `serve` narrows them."""
+        return Doors(
+            hosts=_listed(self.settings.allowed_hosts),
+            origins=_listed(self.settings.allowed_origins),
+        )
+
+    @cached_property
+    def turns(self) -> Turns:
+        """The bound on runs at a time."""
+        return Turns(self.settings.max_concurrent_runs)
+
+    async def close(self) -> None:
+        """Closes what was opened."""
+        if "store" in self.__dict__:
+            await self.store.close()
+
+
+def _listed(names: frozenset[str] | None) -> frozenset[str] | None:
+    return None if names is None or "*" in names else names
+
+
+def _variables(env: Mapping[str, str] | Path | None) -> Mapping[str, str]:
+    """The variables of langgraph.json's `env`: an object, or the file that holds them."""
+    if not isinstance(env, Path):
+        return env or {}
+    from dotenv import dotenv_values  # the reader that LangGraph uses; most projects need none
+
+    return {name: value for name, value in dotenv_values(env).items() if value is not None}

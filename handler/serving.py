@@ -1,0 +1,109 @@
+"""The local server: uvicorn over the application, and a sweep now and then."""
+
+import asyncio
+import logging
+import shlex
+import socket
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from core.protocol import CAPABILITIES_KEY, LATEST, VERSION_KEY
+from handler import __version__
+from handler.app import PATH, build
+from handler.doors import LOCAL
+from handler.resources import Resources
+from handler.response import encode
+from handler.settings import Settings
+
+if TYPE_CHECKING:
+    from core.tools import Tool
+
+GRACE: Final = 20
+"""Seconds that running requests get to end after a signal to stop."""
+
+_log: Final = logging.getLogger("intermezzo")
+
+
+async def serve(settings: Settings, *, host: str, port: int) -> None:
+    """Serves until a signal ends it. Host names other than local ones have to be allowed.
+
+    Raises:
+        CatalogError: with everything that is wrong with langgraph.json and its agents.
+        OSError: the address can't be listened on.
+    """
+    import uvicorn  # of the `local` extra: not in a Lambda artifact
+
+    resources = Resources(replace(settings, allowed_hosts=settings.allowed_hosts or LOCAL))
+    for warning in resources.catalog.warnings:
+        print(f"langgraph.json: {warning}")
+    tools = await resources.endpoint.tools()
+    config = uvicorn.Config(
+        build(resources),
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=GRACE,
+    )
+    with _listening(host, port) as listener:
+        print(greeting(tools, _url(host, listener.getsockname()[1])), flush=True)
+        sweeping = asyncio.create_task(_sweep(resources))
+        try:
+            await uvicorn.Server(config).serve(sockets=[listener])
+        finally:
+            sweeping.cancel()
+            await asyncio.wait((sweeping,))
+            await resources.close()
+
+
+def greeting(tools: "Sequence[Tool]", url: str) -> str:
+    """What `serve` prints: where, what, and one line to try."""
+    width = max((len(tool.name) for tool in tools), default=0)
+    lines = [f"  {tool.name:{width}}  {tool.description.splitlines()[0]}" for tool in tools]
+    served = f"Intermezzo {__version__} serves {len(tools)} tools at {url}"
+    return "\n".join((served, "", *lines, "", "Try:", "", _curl(tools, url), ""))
+
+
+def _curl(tools: "Sequence[Tool]", url: str) -> str:
+    """A request that anyone can paste: a call that needs no arguments, or else the list."""
+    name = next((tool.name for tool in tools if not tool.input_schema.get("required")), None)
+    method = "tools/call" if name else "tools/list"
+    headers = {
+        "Content-Type": "application/json",
+        "MCP-Protocol-Version": LATEST,
+        "Mcp-Method": method,
+        **({"Mcp-Name": name} if name else {}),
+    }
+    meta = {VERSION_KEY: LATEST, CAPABILITIES_KEY: {"elicitation": {"form": {}, "url": {}}}}
+    params = {**({"name": name, "arguments": {}} if name else {}), "_meta": meta}
+    body = encode({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).decode()
+    words = [f"-H {shlex.quote(f'{key}: {value}')}" for key, value in headers.items()]
+    return " \\\n".join(
+        (f"  curl -s {url}", *(f"    {word}" for word in words), f"    -d '{body}'")
+    )
+
+
+async def _sweep(resources: Resources) -> None:
+    from core.records import StoreError
+    from core.sweeper import sweep
+
+    while True:
+        await asyncio.sleep(resources.settings.sweep_interval)
+        try:
+            await sweep(resources.store)
+        except StoreError:
+            _log.exception("the sweep failed; it is tried again")
+
+
+@contextmanager
+def _listening(host: str, port: int) -> Generator[socket.socket]:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.create_server((host, port), family=family) as listener:
+        yield listener
+
+
+def _url(host: str, port: int) -> str:
+    name = f"[{host}]" if ":" in host else host
+    return f"http://{name}:{port}{PATH}"

@@ -1,0 +1,255 @@
+"""All settings of a deployment, in one frozen place, from a mapping such as `os.environ`.
+
+`DATABASE_URL` and `REQUEST_STATE_KEYS` have the names that people know; everything else begins
+with `INTERMEZZO_`, and a variable that begins so without being a setting is an error: it is a
+misspelling. Every problem is reported at once, each with its fix.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import Field, dataclass, field, fields
+from pathlib import Path
+from typing import Any, Final, Self
+from urllib.parse import urlsplit
+
+PREFIX: Final = "INTERMEZZO_"
+
+KEY_COMMAND: Final = "python -m handler key"
+"""Prints a key fit for `REQUEST_STATE_KEYS`."""
+
+
+class SettingsError(Exception):
+    """Settings are missing or wrong; the text has one line for each."""
+
+    def __init__(self, problems: Collection[str]) -> None:
+        super().__init__("\n".join(problems))
+
+
+def _text(value: str) -> str:
+    return value
+
+
+def _words(value: str) -> tuple[str, ...]:
+    return tuple(word for each in value.split(",") if (word := each.strip()))
+
+
+def _names(value: str) -> frozenset[str]:
+    return frozenset(word.lower() for word in _words(value))
+
+
+def _whole(value: str) -> int:
+    number = int(value)
+    if number < 1:
+        raise ValueError("not positive")
+    return number
+
+
+def _natural(value: str) -> int:
+    number = int(value)
+    if number < 0:
+        raise ValueError("negative")
+    return number
+
+
+def _seconds(value: str) -> float:
+    number = float(value)
+    if not 0 < number < 86_400:
+        raise ValueError("not between 0 and a day")
+    return number
+
+
+def _url(value: str) -> str:
+    parts = urlsplit(value)
+    if parts.scheme not in ("https", "http") or not parts.hostname or parts.fragment:
+        raise ValueError("not an absolute URL")
+    return value.rstrip("/")
+
+
+def _identifier(value: str) -> str:
+    # The schema is quoted wherever it is used; this keeps it readable and free of surprises.
+    if not (value.isascii() and value.replace("_", "a").isalnum() and not value[0].isdigit()):
+        raise ValueError("not a plain name")
+    return value
+
+
+def _setting(
+    variable: str,
+    read: Callable[[str], Any],
+    shape: str,
+    about: str,
+    *,
+    default: Any = None,
+    shown: str = "",
+) -> Any:
+    """A field: the variable it is read from, how, what shape that takes, and one line about it."""
+    metadata = {"variable": variable, "read": read, "shape": shape, "about": about, "shown": shown}
+    return field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What a deployment can choose. Read with `from_environ`; the defaults suit a local server."""
+
+    database_url: str | None = _setting(
+        "DATABASE_URL",
+        _text,
+        "a PostgreSQL connection string",
+        "The database of paused calls. Unset, `serve` runs one of its own.",
+    )
+    request_state_keys: tuple[str, ...] = _setting(
+        "REQUEST_STATE_KEYS",
+        _words,
+        "keys separated by commas",
+        f"Sign request states: the first signs, all are accepted. `{KEY_COMMAND}` makes one.",
+        default=(),
+    )
+    config: Path = _setting(
+        "INTERMEZZO_CONFIG",
+        Path,
+        "a path",
+        "The `langgraph.json` whose agents are served.",
+        default=Path("langgraph.json"),
+    )
+    database_schema: str = _setting(
+        "INTERMEZZO_DATABASE_SCHEMA",
+        _identifier,
+        "a name of letters, digits and underscores",
+        "The schema that holds all tables.",
+        default="public",
+    )
+    database_pool_size: int = _setting(
+        "INTERMEZZO_DATABASE_POOL_SIZE",
+        _whole,
+        "a whole number from 1",
+        "Connections of one process, at most.",
+        default=4,
+    )
+    public_url: str = _setting(
+        "INTERMEZZO_PUBLIC_URL",
+        _url,
+        "an absolute URL without a fragment",
+        "Where clients reach the endpoint. Request states are bound to it.",
+        default="",
+    )
+    allowed_hosts: frozenset[str] | None = _setting(
+        "INTERMEZZO_ALLOWED_HOSTS",
+        _names,
+        "host names separated by commas, or *",
+        "Names that the endpoint answers to.",
+        shown="local ones on `serve`, all on Lambda",
+    )
+    allowed_origins: frozenset[str] | None = _setting(
+        "INTERMEZZO_ALLOWED_ORIGINS",
+        _names,
+        "origins separated by commas, or *",
+        "Web pages that may call. Clients that are no browser send no origin and always may.",
+        shown="those of the allowed hosts",
+    )
+    max_body_bytes: int = _setting(
+        "INTERMEZZO_MAX_BODY_BYTES",
+        _whole,
+        "a whole number from 1",
+        "The largest request that is read.",
+        default=4 * 1024 * 1024,
+    )
+    call_timeout: float = _setting(
+        "INTERMEZZO_CALL_TIMEOUT",
+        _seconds,
+        "seconds",
+        "How long one request may run. Common clients give up after 60.",
+        default=55.0,
+    )
+    max_concurrent_runs: int = _setting(
+        "INTERMEZZO_MAX_CONCURRENT_RUNS",
+        _whole,
+        "a whole number from 1",
+        "Calls that one process runs at a time; more wait for their turn.",
+        default=32,
+    )
+    list_ttl_ms: int = _setting(
+        "INTERMEZZO_LIST_TTL_MS",
+        _natural,
+        "milliseconds, a whole number from 0",
+        "How long clients may keep the list of tools.",
+        default=300_000,
+    )
+    sweep_interval: float = _setting(
+        "INTERMEZZO_SWEEP_INTERVAL",
+        _seconds,
+        "seconds",
+        "How often `serve` deletes what has expired.",
+        default=60.0,
+    )
+    server_name: str = _setting(
+        "INTERMEZZO_SERVER_NAME",
+        _text,
+        "a text",
+        "The name that clients show.",
+        default="intermezzo",
+    )
+
+    @classmethod
+    def from_environ(cls, environ: Mapping[str, str], *, required: Collection[str] = ()) -> Self:
+        """Reads every setting; a blank variable counts as unset.
+
+        Args:
+            environ: the variables.
+            required: names of fields that have to be set.
+
+        Raises:
+            SettingsError: with every problem of every variable.
+        """
+        problems = [_unknown(name) for name in sorted(environ) if _is_unknown(name)]
+        values: dict[str, Any] = {}
+        for each in fields(cls):
+            text = environ.get(each.metadata["variable"], "").strip()
+            try:
+                if text:
+                    values[each.name] = each.metadata["read"](text)
+                elif each.name in required:
+                    problems.append(_missing(each))
+            except ValueError as error:
+                problems.append(f"{each.metadata['variable']}: {error}; {_fix(each)}")
+        problems += _key_problems(values.get("request_state_keys", ()))
+        if problems:
+            raise SettingsError(problems)
+        return cls(**values)
+
+
+def variables() -> dict[str, Field[Any]]:
+    """Every variable that is read, with its field."""
+    return {each.metadata["variable"]: each for each in fields(Settings)}
+
+
+def _is_unknown(name: str) -> bool:
+    return name.startswith(PREFIX) and name not in variables()
+
+
+def _unknown(name: str) -> str:
+    import difflib  # only a misspelling needs it
+
+    close = difflib.get_close_matches(name, variables(), n=1)
+    meant = f"; did you mean {close[0]}?" if close else "."
+    return f"{name} is not a setting{meant} Unset it or correct its name."
+
+
+def _missing(each: Field[Any]) -> str:
+    return f"{each.metadata['variable']} is not set; {_fix(each)}"
+
+
+def _fix(each: Field[Any]) -> str:
+    name = each.metadata["variable"]
+    if name == "REQUEST_STATE_KEYS":
+        return f"`{KEY_COMMAND}` makes a key for it."
+    return f"set it to {each.metadata['shape']}."
+
+
+def _key_problems(keys: Sequence[str]) -> list[str]:
+    if not keys:
+        return []
+    from core.request_state import KeyRing  # the cold path of a list signs nothing
+
+    try:
+        KeyRing(keys)
+    except ValueError as error:
+        return [f"REQUEST_STATE_KEYS: {error}"]
+    return []
