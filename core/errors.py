@@ -72,8 +72,9 @@ class MissingCapability(Refusal):
     code = -32021
 
     def __init__(self, missing: Collection[str], needed: Collection[str]) -> None:
+        modes = " and ".join(sorted(missing))
         super().__init__(
-            f"This tool asks for human input and needs {' and '.join(sorted(missing))} elicitation.",
+            f"This tool asks for human input and needs {modes} elicitation.",
             data={"requiredCapabilities": {"elicitation": {mode: {} for mode in sorted(needed)}}},
         )
 

@@ -4,9 +4,10 @@ Pure module; nothing here decides. Types of the official `mcp-types` package are
 they validate something, not here: that import costs as much as FastAPI.
 """
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final, Self
 
 LATEST: Final = "2026-07-28"
 """The revision with stateless requests and `input_required` results."""
@@ -67,6 +68,14 @@ class ToolResult:
         if self.is_error:
             result["isError"] = True
         return result
+
+    def dump(self) -> bytes:
+        """For the store; `load` reads it back."""
+        return json.dumps(asdict(self), separators=(",", ":")).encode()
+
+    @classmethod
+    def load(cls, data: bytes) -> Self:
+        return cls(**json.loads(data))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -89,8 +89,10 @@ class KeyRing:
         if len(token) > _LONGEST_TOKEN or not token.isascii():
             raise InvalidRequestState("not a token")
         payload = token.partition(".")[0].encode()
-        made = [_token(signer, payload, binding) for signer in self._tokens]
-        if not any([hmac.compare_digest(token, each) for each in made]):
+        matches = [
+            hmac.compare_digest(token, _token(signer, payload, binding)) for signer in self._tokens
+        ]
+        if not any(matches):
             raise InvalidRequestState("wrong signature or binding")
         data = base64_decode(payload)
         return UUID(bytes=data[:16]), int.from_bytes(data[16:])

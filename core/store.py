@@ -14,7 +14,6 @@ pooler as well. Locks are taken in one order: a round's row, then its call's.
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, LiteralString, TypeVar
 from uuid import UUID
@@ -22,75 +21,23 @@ from weakref import WeakKeyDictionary
 
 import psycopg
 from psycopg import AsyncConnection, errors
-from psycopg.rows import DictRow, dict_row
+from psycopg.rows import DictRow, dict_row, tuple_row
 from psycopg.sql import SQL, Composed, Identifier
 from psycopg.types.json import Jsonb
 from psycopg_pool import AsyncConnectionPool
 
+from core.records import (
+    Asking,
+    Claim,
+    ClaimLost,
+    Interrupted,
+    Rows,
+    Seen,
+    StoreError,
+    Unavailable,
+)
+
 T = TypeVar("T")
-
-
-class StoreError(Exception):
-    """The database did not do what was asked; `__cause__` is the driver's error."""
-
-
-class Unavailable(StoreError):
-    """The database can't be reached, or is too busy, now; nothing was changed."""
-
-
-class Interrupted(StoreError):
-    """The connection broke while a change was under way: it may have happened, or not."""
-
-
-class ClaimLost(StoreError, RuntimeError):
-    """Another claim stands where ours did: nothing was written, and this runner must stop.
-
-    A RuntimeError, because LangGraph's default retry policy lets those pass.
-    """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
-    """What goes to LangGraph's tables in one statement: a tuple of columns each.
-
-    checkpoints: namespace, id, parent id or None, checkpoint JSON, metadata JSON.
-    blobs: namespace, channel, version, type, bytes.
-    writes: namespace, checkpoint id, task id, index, task path, channel, type, bytes.
-    """
-
-    checkpoints: Sequence[tuple[str, str, str | None, str, str]] = ()
-    blobs: Sequence[tuple[str, str, str, str, bytes]] = ()
-    writes: Sequence[tuple[str, str, str, int, str, str, str, bytes]] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
-    """A round about to be asked."""
-
-    keys: Sequence[str]
-    modes: Sequence[str]
-    questions: bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """A round as a request finds it, after trying to claim it.
-
-    Attributes:
-        won: this request holds the claim, and `rows` is the call's state.
-        live: another request holds a claim that has not lapsed.
-        next: the round after this one, when this one led to it.
-    """
-
-    state: str
-    won: bool
-    live: bool
-    questions: bytes
-    answers: dict[str, str] | None
-    outcome: bytes | None
-    next: bytes | None
-    next_state: str | None
-    rows: Rows = field(default_factory=Rows)
 
 
 _WRITE_CHECKPOINTS: LiteralString = """
@@ -304,15 +251,6 @@ RETURNING r.claim
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
-    """The exclusive, expiring right to settle a round."""
-
-    call: UUID
-    number: int
-    id: UUID
-
-
 class Store:
     """A small pool of connections to one database, opened at the first use, one per event loop.
 
@@ -396,9 +334,9 @@ class Store:
                 await connection.execute(self.statement(_CLAIM), parameters)
                 seen = await connection.execute(self.statement(_SEE), parameters, binary=True)
                 loads = [
-                    await connection.cursor(
-                        binary=True, row_factory=psycopg.rows.tuple_row
-                    ).execute(self.statement(sql), parameters)
+                    await connection.cursor(binary=True, row_factory=tuple_row).execute(
+                        self.statement(sql), parameters
+                    )
                     for sql in (_LOAD_CHECKPOINTS, _LOAD_BLOBS, _LOAD_WRITES)
                 ]
             if (row := await seen.fetchone()) is None:

@@ -1,0 +1,149 @@
+"""Keeping a claim while its run lives: a claim outlives its holder, and not by much.
+
+On a server a claim lasts `LEASE` and is renewed every `RENEW_EVERY`, by a thread with a connection
+of its own: an async node that blocks the event loop would stop every renewal made there. A claim
+that can't be renewed any more is lost, and its run is told.
+"""
+
+import asyncio
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+import psycopg
+
+from core.records import Claim
+from core.store import RENEW, Store
+
+LEASE = timedelta(seconds=10)
+RENEW_EVERY = 3.0
+"""Seconds. Three renewals may fail before a claim lapses."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Held:
+    answers: str
+    lost: Callable[[], None]
+    renew_at: float
+    lapses_at: float
+
+
+class Renewals:
+    """Renews the claims of one process, all in one statement.
+
+    The thread starts with a claim and ends when it finds none; it sleeps from one renewal to the
+    next, and a call that is done before its first renewal never wakes it.
+    """
+
+    def __init__(
+        self, store: Store, *, lease: timedelta = LEASE, every: float = RENEW_EVERY
+    ) -> None:
+        self.lease = lease
+        self._store = store
+        self._every = every
+        self._held: dict[UUID, _Held] = {}
+        self._condition = threading.Condition()
+        self._thread: threading.Thread | None = None
+
+    @contextmanager
+    def hold(
+        self, claim: Claim, answers: dict[str, str], lost: Callable[[], None]
+    ) -> Generator[None]:
+        """Renew a claim until the block ends.
+
+        Args:
+            answers: the digests with which a renewal marks the claim: something may have happened.
+            lost: called in this event loop, once, when the claim can't be kept.
+        """
+        loop = asyncio.get_running_loop()
+
+        def tell() -> None:
+            with suppress(RuntimeError):  # the loop is closed: nobody is left to tell
+                loop.call_soon_threadsafe(lost)
+
+        now = time.monotonic()
+        held = _Held(json.dumps(answers), tell, now + self._every, now + self.lease.total_seconds())
+        with self._condition:
+            self._held[claim.id] = held
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="renewals", daemon=True)
+                self._thread.start()
+        try:
+            yield
+        finally:
+            with self._condition:
+                self._held.pop(claim.id, None)
+
+    def _work(self) -> None:
+        connection: psycopg.Connection | None = None
+        try:
+            while (due := self._wait()) is not None:
+                try:
+                    if connection is None or connection.closed:
+                        connection = psycopg.connect(
+                            self._store.conninfo,
+                            autocommit=True,
+                            prepare_threshold=None,
+                            connect_timeout=3,
+                        )
+                    self._renew(connection, due)
+                except psycopg.Error as error:
+                    log.warning("claims could not be renewed: %s", type(error).__name__)
+                    if connection is not None:
+                        connection.close()
+                        connection = None
+                    self._give_up(due)
+        finally:
+            if connection is not None:
+                connection.close()
+
+    def _wait(self) -> dict[UUID, _Held] | None:
+        """The claims to renew, once there are any; None when the thread is of no more use."""
+        with self._condition:
+            while True:
+                if not self._held:
+                    self._thread = None
+                    return None
+                now = time.monotonic()
+                due = {id: held for id, held in self._held.items() if held.renew_at <= now}
+                if due:
+                    return due
+                self._condition.wait(min(held.renew_at for held in self._held.values()) - now)
+
+    def _renew(self, connection: psycopg.Connection, due: dict[UUID, _Held]) -> None:
+        now = time.monotonic()
+        rows = connection.execute(
+            self._store.statement(RENEW),
+            {
+                "lease": self.lease,
+                "claims": list(due),
+                "answers": [held.answers for held in due.values()],
+            },
+        ).fetchall()
+        renewed = {row[0] for row in rows}
+        for id, held in due.items():
+            held.renew_at = now + self._every
+            held.lapses_at = now + self.lease.total_seconds()
+            if id not in renewed:
+                self._lose(id, held)
+
+    def _give_up(self, due: dict[UUID, _Held]) -> None:
+        """Try again in a second, but for claims that will have lapsed by then."""
+        now = time.monotonic()
+        for id, held in due.items():
+            held.renew_at = now + 1.0
+            if held.lapses_at <= now + 1.0:
+                self._lose(id, held)
+
+    def _lose(self, id: UUID, held: _Held) -> None:
+        with self._condition:
+            if self._held.pop(id, None) is not None:
+                held.lost()

@@ -1,0 +1,528 @@
+"""A call, from its first request to its result, one round of questions at a time.
+
+    first request ── run in memory ──► finished ─► result; nothing was written
+                          └─ paused ─► asked ────► stored with round 1
+    retry ── token checked ── claim it ──► run from the checkpoint ──► settled: result, next round
+                                 └─ lost ──► wait for the winner's outcome, or be refused
+
+This file decides; the rows are `core.store`'s, the graph `core.runs`', the answers
+`core.questions`'. LangGraph and the driver are imported by the first call that needs them: a
+refusal touches neither, a replay only the driver.
+"""
+
+import asyncio
+import itertools
+import logging
+import time
+import traceback
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID, uuid4
+
+from core.catalog import Catalog
+from core.errors import (
+    InternalError,
+    InvalidParams,
+    InvalidRequestState,
+    MissingCapability,
+    Refusal,
+    RetryLater,
+)
+from core.protocol import InputRequired, ToolResult, error_result
+from core.questions import CannotAsk, Ended, Missing, Resume, Round, as_json, ask, read
+from core.records import (
+    Asking,
+    Claim,
+    ClaimLost,
+    Interrupted,
+    Rows,
+    Seen,
+    StoreError,
+    Unavailable,
+)
+from core.request_state import Binding, KeyRing
+from core.tools import Tool
+
+if TYPE_CHECKING:
+    from core.claims import Renewals
+    from core.runs import Finished, Paused, Run, Stopped
+    from core.store import Store
+
+PAUSED: Final = timedelta(hours=24)
+"""How long a call waits for the answers to its newest round."""
+
+KEPT: Final = timedelta(minutes=10)
+"""How long the outcome of a finished call is kept for a repeat, or a round is withheld."""
+
+CANNOT_ANSWER: Final = "This tool paused to ask for human input, and this client can't answer it."
+CANNOT_RESUME: Final = "This tool paused to ask for human input, and this call can't be resumed."
+BREAKPOINT: Final = (
+    "This tool stopped at a static breakpoint (interrupt_before or interrupt_after), which can't be"
+    " resumed over MCP."
+)
+OUT_OF_TIME: Final = "This tool ran out of time. Nothing was kept: call it again."
+OTHER_ANSWERS: Final = "This round was already answered with other answers"
+
+_WAITS: Final = (0.01, 0.02, 0.04, 0.08, 0.15, 0.25)
+"""Seconds; the last repeats."""
+
+_RETRY_AFTER_MS: Final = 1000
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One `tools/call` request, decoded and checked against the tool's input schema.
+
+    Attributes:
+        context: the agent's runtime context for this request alone.
+        responses: answers by key; None when the request had none.
+        modes: the elicitation modes that the client declared.
+        modern: whether the client speaks a revision that can be asked.
+        deadline: when to stop, in seconds of `time.monotonic()`.
+        lease: how long a claim lasts, in seconds, where the platform ends the process by then;
+            None where claims are renewed.
+        configurable: what the agent may read of the caller.
+    """
+
+    tool: Tool
+    arguments: dict[str, Any]
+    context: dict[str, Any] | None = None
+    responses: Mapping[str, Any] | None = None
+    request_state: str | None = None
+    modes: frozenset[str] = frozenset()
+    modern: bool = True
+    principal: str = ""
+    deadline: float
+    lease: float | None = None
+    progress: Callable[[str, Any], None] | None = None
+    configurable: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+class Rounds:
+    """Runs calls of the catalogue's agents and keeps their rounds.
+
+    Args:
+        store: opens the store; called when a call first needs rows.
+        audience: which deployment the request states are for.
+        keep: whether a paused call may be kept at all.
+    """
+
+    def __init__(
+        self,
+        *,
+        catalog: Catalog,
+        store: "Callable[[], Store]",
+        keys: KeyRing,
+        audience: str = "",
+    ) -> None:
+        self._catalog = catalog
+        self._open_store = store
+        self._keys = keys
+        self._audience = audience
+        limit = timedelta.max
+        if catalog.default_ttl is not None:
+            limit = timedelta(minutes=catalog.default_ttl)
+        self._paused = min(PAUSED, limit)
+        self._kept = min(KEPT, limit)
+        self._renewals: Renewals | None = None
+        self._leftovers: set[asyncio.Task[None]] = set()
+
+    async def call(self, call: Call) -> ToolResult | InputRequired:
+        """Answer a request: run the agent as far as it goes, or give again what it came to.
+
+        Raises:
+            Refusal: the request is answered with an error, and its round, if any, is as it was.
+        """
+        try:
+            if call.request_state is None:
+                return await self._first(call)
+            return await self._retry(call, call.request_state)
+        except (Unavailable, Interrupted) as error:
+            raise RetryLater(
+                "The database can't be reached now. Nothing is lost: send the same request again.",
+                retry_after_ms=_RETRY_AFTER_MS,
+            ) from error
+        except StoreError as error:
+            raise InternalError(str(error)) from error
+
+    # The first request: nothing is written unless the agent pauses and can be asked.
+
+    async def _first(self, call: Call) -> ToolResult | InputRequired:
+        id = uuid4()
+        run = await self._run(call, id)
+        try:
+            async with asyncio.timeout_at(call.deadline):
+                came_to = await self._first_run(call, run)
+        except TimeoutError:
+            return error_result(OUT_OF_TIME)
+        if isinstance(came_to, ToolResult):
+            return came_to
+        run.state.forget_finished_subgraphs()
+        await self._open_store().pause(
+            id, call.tool.agent, _asking(came_to), run.state.rows(), ttl=self._paused
+        )
+        return self._input_required(call, id, 1, came_to)
+
+    async def _first_run(self, call: Call, run: "Run") -> ToolResult | Round:
+        """To the result, or to the round to ask: the second, when the first is answered already."""
+        try:
+            came_to = self._came_to(call, await run.start(call.arguments))
+            if isinstance(came_to, Round) and call.responses:
+                _require_modes(came_to, call)
+                match read(came_to, call.responses):
+                    case Missing():
+                        return came_to
+                    case Ended(text=text):
+                        return error_result(text)
+                    case Resume(values=values):
+                        came_to = self._came_to(call, await run.resume(values, durable=False))
+        except Refusal:
+            raise
+        except Exception as error:
+            return _failed(call, error)
+        if isinstance(came_to, Round):
+            _require_modes(came_to, call)
+        return came_to
+
+    def _came_to(self, call: Call, ended: "Finished | Paused | Stopped") -> ToolResult | Round:
+        """What a run led to, for this client: the result, or the round that would be asked."""
+        from core.results import render
+        from core.runs import Finished, Stopped
+
+        if isinstance(ended, Finished):
+            return render(ended.output, tool=call.tool)
+        if isinstance(ended, Stopped):
+            if call.modern and call.modes:
+                return error_result(BREAKPOINT)
+            return render(ended.output, tool=call.tool)
+        if not call.modern:
+            return error_result(CANNOT_ANSWER, as_json(ended.pending))
+        if not self._catalog.threads:
+            return error_result(CANNOT_RESUME)
+        try:
+            return ask(ended.pending)
+        except CannotAsk as reason:
+            return error_result(str(reason))
+
+    # A retry: the round is claimed, or its outcome told, or the claim's holder waited for.
+
+    async def _retry(self, call: Call, token: str) -> ToolResult | InputRequired:
+        id, number = self._keys.open(token, self._binding(call))
+        store = self._open_store()
+        for wait in _waits():
+            claim = Claim(call=id, number=number, id=uuid4())
+            seen = await store.claim(
+                claim,
+                call.tool.agent,
+                given=list(call.responses or ()),
+                modes=sorted(call.modes),
+                lease=self._lease(call),
+            )
+            if seen is None:
+                raise InvalidRequestState("unknown or expired")
+            round = Round.load(seen.questions)
+            if seen.won:
+                try:
+                    return await self._answer(call, claim, round, seen)
+                except ClaimLost:
+                    log.warning("a claim was lost", extra={"call": id, "round": number})
+            elif told := await self._tell(call, claim, round, seen):
+                return told
+            if time.monotonic() + wait > call.deadline:
+                break
+            await asyncio.sleep(wait)
+        raise RetryLater(
+            "Another copy of this request is still at work. Send the same request again.",
+            retry_after_ms=_RETRY_AFTER_MS,
+        )
+
+    async def _tell(
+        self, call: Call, claim: Claim, round: Round, seen: Seen
+    ) -> ToolResult | InputRequired | None:
+        """What a request that holds no claim is told; None: look again later."""
+        if seen.state != "settled":
+            _require_modes(round, call)
+        reading = read(round, call.responses or {})
+        if isinstance(reading, Missing):
+            _require_modes(round, call)
+            return InputRequired(requests=round.requests, request_state=call.request_state or "")
+        if seen.answers is not None:
+            self._require_same(claim, seen.answers, reading)
+        if seen.state != "settled":
+            return None
+        if seen.outcome is not None:
+            return ToolResult.load(seen.outcome)
+        assert seen.next is not None, "a settled round without an outcome led to the next one"
+        following = Round.load(seen.next)
+        _require_modes(following, call)
+        if seen.next_state == "withheld":
+            await self._open_store().ask_withheld(claim.call, claim.number + 1, ttl=self._paused)
+        return self._input_required(call, claim.call, claim.number + 1, following)
+
+    async def _answer(
+        self, call: Call, claim: Claim, round: Round, seen: Seen
+    ) -> ToolResult | InputRequired:
+        """Settle a round that this request has claimed, or give the claim back."""
+        store = self._open_store()
+        try:
+            reading = read(round, call.responses or {})
+            if isinstance(reading, Missing):
+                raise InvalidParams("an answer is missing")
+            if seen.answers is not None:
+                self._require_same(claim, seen.answers, reading)
+            digests = self._keys.digest(claim.call, claim.number, reading.answers)
+            if isinstance(reading, Ended):
+                result = error_result(reading.text)
+                await store.finish(claim, digests, result.dump(), ttl=self._kept)
+                return result
+            run = await self._run(call, claim.call, seen.rows, partial(store.flush, claim, digests))
+        except StoreError:
+            raise
+        except BaseException:
+            # Nothing ran, so the round is as it was before this request.
+            await asyncio.shield(_give_back(store, claim, seen.answers, Rows()))
+            raise
+        waiting = run.state.still_pending(round.asked)
+        values = {id: value for id, value in reading.values.items() if id in waiting}
+        came_to = await self._run_claimed(call, claim, digests, run, values)
+        if isinstance(came_to, ToolResult):
+            await store.finish(claim, digests, came_to.dump(), ttl=self._kept)
+            return came_to
+        withheld = not came_to.modes <= call.modes
+        await store.next(
+            claim,
+            digests,
+            _asking(came_to),
+            run.state.rows(),
+            withheld=withheld,
+            ttl=self._kept if withheld else self._paused,
+        )
+        _require_modes(came_to, call)
+        return self._input_required(call, claim.call, claim.number + 1, came_to)
+
+    async def _run_claimed(
+        self,
+        call: Call,
+        claim: Claim,
+        digests: dict[str, str],
+        run: "Run",
+        values: Mapping[str, Any],
+    ) -> ToolResult | Round:
+        """Run on under a claim. Whatever stops the run gives the claim back, unless a thread of it
+        can't be stopped."""
+        watch = _Watch(call.deadline)
+        run.state.on_loss(watch.lose)
+        problem: Exception | None = None
+        ended: Finished | Paused | Stopped | None = None
+        try:
+            with self._held(call, claim, digests, watch):
+                async with watch.scope:
+                    ended = await run.resume(values, durable=True)
+        except asyncio.CancelledError:
+            await asyncio.shield(self._stop(call, claim, digests, run))
+            raise
+        except Exception as error:
+            problem = watch.out_of_time() or error
+        await run.state.close()
+        # What could not be made durable must not count, however the run ended.
+        problem = watch.loss or problem
+        if problem is None and ended is not None:
+            return self._came_to(call, ended)
+        if isinstance(problem, StoreError | RetryLater):
+            if not isinstance(problem, ClaimLost):
+                await self._stop(call, claim, digests, run)
+            raise problem
+        assert problem is not None
+        if refusal := _refused_answer(problem):
+            await self._open_store().reopen(claim, run.state.rows())
+            raise refusal from problem
+        return _failed(call, problem)
+
+    @contextmanager
+    def _held(
+        self,
+        call: Call,
+        claim: Claim,
+        digests: dict[str, str],
+        watch: "_Watch",
+    ) -> Generator[None]:
+        """Keep the claim while the block runs, where the platform does not bound the process."""
+        if call.lease is not None:
+            yield
+            return
+        lost = ClaimLost("the claim could not be renewed")
+        with self._renewing().hold(claim, digests, partial(watch.lose, lost)):
+            yield
+
+    async def _stop(self, call: Call, claim: Claim, digests: dict[str, str], run: "Run") -> None:
+        """Give the claim of a stopped run back, once none of its nodes is executing any more.
+
+        A sync node's thread can't be stopped. Where claims are renewed its claim is kept until the
+        thread ends; elsewhere it lapses when the platform's time is over.
+        """
+        await run.state.close()
+        store = self._open_store()
+        if not run.threads.busy:
+            await _give_back(store, claim, digests, run.state.rows())
+        elif call.lease is None:
+            task = asyncio.get_running_loop().create_task(self._outlive(claim, digests, run))
+            self._leftovers.add(task)
+            task.add_done_callback(self._leftovers.discard)
+
+    async def _outlive(self, claim: Claim, digests: dict[str, str], run: "Run") -> None:
+        with self._renewing().hold(claim, digests, lambda: None):
+            await run.threads.ended()
+        await _give_back(self._open_store(), claim, digests, run.state.rows())
+
+    def _renewing(self) -> "Renewals":
+        from core.claims import Renewals
+
+        if self._renewals is None:
+            self._renewals = Renewals(self._open_store())
+        return self._renewals
+
+    def _lease(self, call: Call) -> timedelta:
+        from core.claims import LEASE
+
+        return LEASE if call.lease is None else timedelta(seconds=call.lease)
+
+    async def _run(
+        self,
+        call: Call,
+        id: UUID,
+        rows: Rows | None = None,
+        sink: "Callable[[Rows], Awaitable[None]] | None" = None,
+    ) -> "Run":
+        """The agent ready to run for this call, on the state that its rows hold.
+
+        Raises:
+            InvalidParams: the agent's context schema refuses the context.
+        """
+        from core.runs import Run
+        from core.saver import CallState
+
+        agent = await self._catalog.agent(call.tool.agent)
+        return Run(
+            agent,
+            CallState(str(id), agent.serializer(), rows=rows, sink=sink),
+            context=agent.context(call.context),
+            store=None,
+            configurable=call.configurable,
+            progress=call.progress,
+        )
+
+    def _binding(self, call: Call) -> Binding:
+        return Binding(
+            audience=self._audience,
+            agent=call.tool.agent,
+            tool=call.tool.name,
+            arguments=call.arguments,
+            principal=call.principal,
+        )
+
+    def _input_required(self, call: Call, id: UUID, number: int, round: Round) -> InputRequired:
+        return InputRequired(
+            requests=round.requests,
+            request_state=self._keys.seal(id, number, self._binding(call)),
+        )
+
+    def _require_same(
+        self, claim: Claim, stored: Mapping[str, str], reading: Ended | Resume
+    ) -> None:
+        if not self._keys.same(stored, claim.call, claim.number, reading.answers):
+            raise InvalidParams(OTHER_ANSWERS)
+
+
+class _Watch:
+    """What can stop a claimed run from outside: its deadline, or the loss of what it relies on."""
+
+    def __init__(self, deadline: float) -> None:
+        self.scope = asyncio.timeout_at(deadline)
+        self.loss: StoreError | None = None
+
+    def lose(self, error: BaseException) -> None:
+        if self.loss is None:
+            self.loss = error if isinstance(error, StoreError) else StoreError(str(error))
+            with suppress(RuntimeError):  # the run is over already
+                self.scope.reschedule(0)
+
+    def out_of_time(self) -> RetryLater | None:
+        """The answer of a run that its deadline stopped."""
+        if not self.scope.expired() or self.loss is not None:
+            return None
+        return RetryLater(
+            "This tool ran out of time. What it finished is kept: send the same request again.",
+            retry_after_ms=_RETRY_AFTER_MS,
+        )
+
+
+def _waits() -> Iterator[float]:
+    """Seconds between two looks at a round that another request is settling, without end."""
+    yield from _WAITS
+    yield from itertools.repeat(_WAITS[-1])
+
+
+def _require_modes(round: Round, call: Call) -> None:
+    if missing := round.modes - call.modes:
+        raise MissingCapability(missing, round.modes)
+
+
+def _asking(round: Round) -> Asking:
+    return Asking(keys=list(round.requests), modes=sorted(round.modes), questions=round.dump())
+
+
+async def _give_back(
+    store: "Store", claim: Claim, answers: Mapping[str, str] | None, rows: Rows
+) -> None:
+    """Let others claim the round: with any answers, or only with those it went on with."""
+    try:
+        if answers is None:
+            await store.reopen(claim, rows)
+        else:
+            await store.lapse(claim, dict(answers), rows)
+    except StoreError as error:
+        # The claim lapses by itself.
+        log.warning("a claim could not be given back: %s", error)
+
+
+def _refused_answer(error: Exception) -> InvalidParams | None:
+    """The refusal of an answer that only the node's own validation could judge (a Pydantic
+    validator). LangGraph raises it before anything of the node is stored."""
+    from langgraph.errors import is_invalid_resume
+    from pydantic import ValidationError
+
+    if not is_invalid_resume(error) or not isinstance(error, ValidationError):
+        return None
+    problems = [
+        {"field": ".".join(map(str, each["loc"])), "reason": each["msg"]}
+        for each in error.errors(include_url=False, include_context=False, include_input=False)
+    ]
+    return InvalidParams("Form content does not match requestedSchema", data={"errors": problems})
+
+
+def _failed(call: Call, error: Exception) -> ToolResult:
+    """The error result of an agent's own exception, which tells nothing of its inside.
+
+    An exception's text may hold what a user typed: the log gets its type and place, by the id that
+    the result gives.
+    """
+    from langgraph.errors import GraphRecursionError
+
+    if isinstance(error, GraphRecursionError):
+        return error_result(f"{call.tool.name} stopped: it took more steps than it may.")
+    id = uuid4().hex[:12]
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    log.error(
+        "agent failed: %s at %s:%s",
+        type(error).__qualname__,
+        place.filename,
+        place.lineno,
+        extra={"agent": call.tool.agent, "error_id": id},
+    )
+    return error_result(f"{call.tool.name} failed (error {id}).")

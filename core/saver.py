@@ -1,0 +1,473 @@
+"""The state of one call's graph: checkpoints and writes in memory, rows when they must last.
+
+A call that never pauses touches no database and serializes nothing: `CallState` keeps the objects
+that LangGraph hands over, and turns them into rows of LangGraph's own tables at the first pause.
+Once a call is stored, the same buffer is flushed before each node begins (`core.gate`), so that
+every finished node is durable before the next one starts, in one round trip.
+
+One saver per call: nothing is shared between calls, so nothing is locked across them.
+"""
+
+import asyncio
+import json
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    WRITES_IDX_MAP,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    get_checkpoint_id,
+    writes_sort_key,
+)
+from langgraph.checkpoint.postgres.base import BasePostgresSaver
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.types import (
+    ERROR,
+    INTERRUPT,
+    RESUME,
+    _DeltaSnapshot,  # pyright: ignore[reportPrivateUsage] - the saver's own marker for a value
+)
+from langgraph.errors import is_invalid_resume
+from langgraph.types import Interrupt
+
+from core.questions import Asked, Pending
+from core.records import Rows
+
+FLUSH_AFTER = 0.02
+"""Seconds that a finished node's writes may wait while a sibling still runs."""
+
+_CONTROL = frozenset((ERROR, INTERRUPT, RESUME, "__error_source_node__"))
+"""Writes that tell what happened to a task; any other one means that it finished."""
+
+Typed = tuple[str, bytes]
+
+
+@dataclass(slots=True)
+class _Saved:
+    """One checkpoint: as LangGraph handed it over, or as it was loaded."""
+
+    parent: str | None
+    checkpoint: Checkpoint
+    metadata: CheckpointMetadata
+    loaded: bool
+    durable: bool
+
+
+@dataclass(slots=True)
+class _Write:
+    """One write of a task: the object, or the typed bytes it was loaded as."""
+
+    channel: str
+    path: str
+    value: Any
+    loaded: bool
+    durable: bool
+
+
+class CallState:
+    """Everything that LangGraph knows of one call, by namespace.
+
+    Of each namespace only the newest checkpoint is kept, but for a DeltaChannel, whose value is
+    spread over a chain.
+
+    Args:
+        rows: what was loaded of a stored call.
+        sink: where finished work goes, once the call is stored; none while it is only in memory.
+    """
+
+    def __init__(
+        self,
+        thread: str,
+        serde: SerializerProtocol,
+        *,
+        rows: Rows | None = None,
+        sink: Callable[[Rows], Awaitable[None]] | None = None,
+    ) -> None:
+        self.thread = thread
+        self.serde = serde
+        self._sink = sink
+        self._lost: Callable[[BaseException], None] = lambda error: None
+        self._checkpoints: dict[str, dict[str, _Saved]] = {}
+        self._writes: dict[tuple[str, str], dict[tuple[str, int], _Write]] = {}
+        self._blobs: dict[tuple[str, str, str], Typed] = {}
+        self._stored_blobs: set[tuple[str, str, str]] = set()
+        self._dirty = False
+        self._lock = asyncio.Lock()
+        self._timer: asyncio.TimerHandle | None = None
+        self._flushes: set[asyncio.Task[None]] = set()
+        if rows is not None:
+            self._load(rows)
+
+    def _load(self, rows: Rows) -> None:
+        for ns, id, parent, checkpoint, metadata in rows.checkpoints:
+            self._checkpoints.setdefault(ns, {})[id] = _Saved(
+                parent, json.loads(checkpoint), json.loads(metadata), loaded=True, durable=True
+            )
+        for ns, channel, version, type_, blob in rows.blobs:
+            self._blobs[ns, channel, version] = (type_, bytes(blob))
+        self._stored_blobs.update(self._blobs)
+        for ns, id, task, idx, path, channel, type_, blob in rows.writes:
+            self._writes.setdefault((ns, id), {})[task, idx] = _Write(
+                channel, path, (type_, bytes(blob)), loaded=True, durable=True
+            )
+
+    # What LangGraph puts in and reads.
+
+    def put(
+        self,
+        ns: str,
+        parent: str | None,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+    ) -> None:
+        """Keep a checkpoint, and forget those that it makes useless."""
+        chain = self._checkpoints.setdefault(ns, {})
+        if "counters_since_delta_snapshot" not in metadata:
+            for id in chain:
+                if id != checkpoint["id"]:
+                    self._writes.pop((ns, id), None)
+            chain.clear()
+        chain[checkpoint["id"]] = _Saved(parent, checkpoint, metadata, loaded=False, durable=False)
+        self._dirty = True
+
+    def put_writes(
+        self, ns: str, id: str, writes: Sequence[tuple[str, Any]], task: str, path: str
+    ) -> None:
+        """Keep a task's writes: an ordinary one stays as first put, a control one is replaced."""
+        kept = self._writes.setdefault((ns, id), {})
+        replace = all(channel in WRITES_IDX_MAP for channel, _ in writes)
+        for position, (channel, value) in enumerate(writes):
+            key = (task, WRITES_IDX_MAP.get(channel, position))
+            if key in kept and not replace:
+                continue
+            if channel == ERROR and is_invalid_resume(value):
+                continue  # the answer was refused: nothing happened to the task
+            kept[key] = _Write(channel, path, value, loaded=False, durable=False)
+            self._dirty = True
+        if self._sink is not None and self._timer is None and self._dirty:
+            self._timer = asyncio.get_running_loop().call_later(FLUSH_AFTER, self._flush_soon)
+
+    def get(self, ns: str, id: str | None, serde: SerializerProtocol) -> CheckpointTuple | None:
+        """A copy of the newest checkpoint of a namespace, or of the one asked for."""
+        chain = self._checkpoints.get(ns, {})
+        if not chain or (id is not None and id not in chain):
+            return None
+        id = id if id is not None else max(chain)
+        saved = chain[id]
+        checkpoint = self._copy(ns, saved, serde)
+        return CheckpointTuple(
+            config=self._config(ns, id),
+            checkpoint=checkpoint,
+            metadata={**saved.metadata},
+            parent_config=None if saved.parent is None else self._config(ns, saved.parent),
+            pending_writes=[
+                (
+                    task,
+                    write.channel,
+                    serde.loads_typed(write.value) if write.loaded else write.value,
+                )
+                for (task, _), write in self._ordered(ns, id)
+            ],
+        )
+
+    def _copy(self, ns: str, saved: _Saved, serde: SerializerProtocol) -> Checkpoint:
+        checkpoint = saved.checkpoint
+        versions = checkpoint["channel_versions"]
+        values = dict(checkpoint["channel_values"])
+        if saved.loaded:
+            for channel, version in versions.items():
+                if (blob := self._blobs.get((ns, channel, str(version)))) and blob[0] != "empty":
+                    values[channel] = serde.loads_typed(blob)
+        return {
+            **checkpoint,
+            "channel_values": values,
+            "channel_versions": dict(versions),
+            "versions_seen": {
+                node: dict(seen) for node, seen in checkpoint["versions_seen"].items()
+            },
+        }
+
+    def _ordered(self, ns: str, id: str) -> list[tuple[tuple[str, int], _Write]]:
+        writes = self._writes.get((ns, id), {})
+        return sorted(
+            writes.items(), key=lambda item: writes_sort_key(item[1].path, item[0][0], item[0][1])
+        )
+
+    def _config(self, ns: str, id: str) -> RunnableConfig:
+        return {
+            "configurable": {
+                "thread_id": self.thread,
+                "checkpoint_ns": ns,
+                "checkpoint_id": id,
+            }
+        }
+
+    # Which questions wait.
+
+    def pending(self) -> list[Pending]:
+        """The interrupts that wait for an answer, each where its deepest write lists it."""
+        live = {
+            interrupt.id
+            for task in self._unfinished("")
+            for interrupt in self._interrupts("", task)
+        }
+        deepest: dict[str, tuple[tuple[int, int], Pending]] = {}
+        for ns in self._checkpoints:
+            for task in self._unfinished(ns):
+                for interrupt in self._interrupts(ns, task):
+                    if interrupt.id not in live:
+                        continue
+                    path = self._path(ns, task)
+                    rank = (ns.count("|") + bool(ns), len(path))
+                    if interrupt.id not in deepest or rank > deepest[interrupt.id][0]:
+                        deepest[interrupt.id] = (
+                            rank,
+                            Pending(
+                                id=interrupt.id,
+                                value=interrupt.value,
+                                schema=_schema(interrupt),
+                                namespace=ns,
+                                task=task,
+                                path=path,
+                            ),
+                        )
+        return sorted((each for _, each in deepest.values()), key=lambda each: each.path)
+
+    def still_pending(self, asked: Iterable[Asked]) -> set[str]:
+        """Of the interrupts that a round asked, those that wait in the very task that raised them.
+
+        After a crash a task may have moved on to a question that nobody has seen. LangGraph would
+        take an answer to the old one for it, and the root's writes may still list the old one: the
+        deepest task's newest interrupt decides.
+        """
+        return {
+            each.id
+            for each in asked
+            if each.task in self._unfinished(each.namespace)
+            and any(i.id == each.id for i in self._interrupts(each.namespace, each.task))
+        }
+
+    def _head(self, ns: str) -> dict[tuple[str, int], _Write]:
+        chain = self._checkpoints.get(ns)
+        return self._writes.get((ns, max(chain)), {}) if chain else {}
+
+    def _unfinished(self, ns: str) -> set[str]:
+        writes = self._head(ns)
+        finished = {task for (task, _), write in writes.items() if write.channel not in _CONTROL}
+        return {task for task, _ in writes} - finished
+
+    def _interrupts(self, ns: str, task: str) -> list[Interrupt[Any]]:
+        write = self._head(ns).get((task, WRITES_IDX_MAP[INTERRUPT]))
+        if write is None:
+            return []
+        value = self.serde.loads_typed(write.value) if write.loaded else write.value
+        return list(value) if isinstance(value, Sequence) else [value]
+
+    def _path(self, ns: str, task: str) -> str:
+        """A task's path from the root, by which a fresh thread orders its tasks alike.
+
+        Task ids differ from thread to thread, so each level gives the path of its task instead.
+        """
+        levels: list[str] = []
+        parent = ""
+        for segment in ns.split("|") if ns else ():
+            name, _, id = segment.partition(":")
+            write = next((w for (t, _), w in self._head(parent).items() if t == id), None)
+            levels.append(name if write is None else write.path)
+            parent = f"{parent}|{segment}" if parent else segment
+        own = next((w.path for (t, _), w in self._head(ns).items() if t == task), "")
+        return "|".join((*levels, own))
+
+    # Rows.
+
+    def forget_finished_subgraphs(self) -> None:
+        """Drop the subgraph calls of earlier supersteps: no task that is left will read them."""
+        root = max(self._checkpoints.get("", {"": None}))
+        for ns in list(self._checkpoints):
+            if ":" in ns and all(
+                saved.metadata.get("parents", {}).get("") != root
+                for saved in self._checkpoints[ns].values()
+            ):
+                for id in self._checkpoints.pop(ns):
+                    self._writes.pop((ns, id), None)
+
+    def rows(self) -> Rows:
+        """What is not durable yet, serialized."""
+        return self._collect()[0]
+
+    def _collect(self) -> tuple[Rows, list[_Saved | _Write]]:
+        checkpoints: list[tuple[Any, ...]] = []
+        blobs: dict[tuple[str, str, str], tuple[Any, ...]] = {}
+        writes: list[tuple[Any, ...]] = []
+        taken: list[_Saved | _Write] = []
+        for ns, chain in self._checkpoints.items():
+            for id, saved in chain.items():
+                if not saved.durable:
+                    taken.append(saved)
+                    values, kept = self._split(ns, saved.checkpoint)
+                    blobs.update(kept)
+                    body = {**saved.checkpoint, "channel_values": values}
+                    checkpoints.append((ns, id, saved.parent, _json(body), _json(saved.metadata)))
+        for (ns, id), tasks in self._writes.items():
+            for (task, idx), write in tasks.items():
+                if not write.durable:
+                    taken.append(write)
+                    typed = self.serde.dumps_typed(write.value)
+                    writes.append((ns, id, task, idx, write.path, write.channel, *typed))
+        rows = Rows(checkpoints=checkpoints, blobs=list(blobs.values()), writes=writes)
+        return rows, taken
+
+    def _split(
+        self, ns: str, checkpoint: Checkpoint
+    ) -> tuple[dict[str, Any], dict[tuple[str, str, str], tuple[Any, ...]]]:
+        """The values that go inline as JSON, and those that go to blobs, as LangGraph does it."""
+        inline: dict[str, Any] = {}
+        blobs: dict[tuple[str, str, str], tuple[Any, ...]] = {}
+        for channel, value in checkpoint["channel_values"].items():
+            if _fits_jsonb(value):
+                inline[channel] = value
+                continue
+            if isinstance(value, _DeltaSnapshot):
+                inline[channel] = True
+            version = str(checkpoint["channel_versions"][channel])
+            key = (ns, channel, version)
+            if key not in self._stored_blobs:
+                blobs[key] = (ns, channel, version, *self.serde.dumps_typed(value))
+        return inline, blobs
+
+    def on_loss(self, tell: Callable[[BaseException], None]) -> None:
+        """Whom to tell when a flush fails, whether or not somebody waits for it."""
+        self._lost = tell
+
+    async def flush(self) -> None:
+        """Make everything that was put durable, before this returns.
+
+        Raises:
+            StoreError: it did not become durable; the run must not go on.
+        """
+        if self._sink is None:
+            return
+        async with self._lock:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+            if not self._dirty:
+                return
+            self._dirty = False
+            try:
+                rows, taken = self._collect()
+                await self._sink(rows)
+            except Exception as error:
+                self._dirty = True
+                self._lost(error)
+                raise
+            for each in taken:
+                each.durable = True
+            self._stored_blobs.update((ns, name, version) for ns, name, version, *_ in rows.blobs)
+
+    def _flush_soon(self) -> None:
+        task = asyncio.get_running_loop().create_task(self.flush())
+        self._flushes.add(task)
+        task.add_done_callback(self._flushed)
+
+    def _flushed(self, task: asyncio.Task[None]) -> None:
+        self._flushes.discard(task)
+        if not task.cancelled():
+            task.exception()  # told already
+
+    async def close(self) -> None:
+        """Let flushes that are under way end, and start no more."""
+        self._sink = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._flushes:
+            await asyncio.wait(self._flushes)
+
+
+class CallSaver(BasePostgresSaver):
+    """LangGraph's view of a `CallState`.
+
+    A saver of its own for each call: LangGraph's takes one lock around everything that goes through
+    it. LangGraph copies a saver to give it the graph's own types to load; the copies share the
+    state.
+    """
+
+    def __init__(self, state: CallState) -> None:
+        super().__init__(serde=state.serde)
+        self.state = state
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        ns: str = _configurable(config).get("checkpoint_ns", "")
+        return self.state.get(ns, get_checkpoint_id(config), self.serde)
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """The newest checkpoint alone: a call keeps no history."""
+        if config is not None and (found := await self.aget_tuple(config)) is not None:
+            yield found
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        configurable = _configurable(config)
+        ns: str = configurable.get("checkpoint_ns", "")
+        # LangGraph's own keys only: of the configuration, which other savers copy into the
+        # metadata, nothing is kept.
+        self.state.put(ns, configurable.get("checkpoint_id"), checkpoint, metadata)
+        return {
+            "configurable": {
+                "thread_id": self.state.thread,
+                "checkpoint_ns": ns,
+                "checkpoint_id": checkpoint["id"],
+            }
+        }
+
+    async def aput_writes(
+        self,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str = "",
+    ) -> None:
+        configurable = _configurable(config)
+        ns: str = configurable.get("checkpoint_ns", "")
+        self.state.put_writes(ns, configurable["checkpoint_id"], writes, task_id, task_path)
+
+
+def _configurable(config: RunnableConfig) -> dict[str, Any]:
+    return config.get("configurable", {})
+
+
+def _schema(interrupt: Interrupt[Any]) -> dict[str, Any] | None:
+    schema = interrupt.response_schema
+    return schema if isinstance(schema, dict) else None
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def _fits_jsonb(value: Any) -> bool:
+    """Whether LangGraph keeps a value inline, and PostgreSQL can: JSONB has no NUL and no NaN."""
+    if isinstance(value, str):
+        return "\0" not in value and not any("\ud800" <= c <= "\udfff" for c in value)
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return value is None or isinstance(value, int)

@@ -1,0 +1,79 @@
+"""The sweep: deleting what has expired. It only frees space; no lifetime depends on it.
+
+Bounded batches, each a transaction. A call goes whole: its checkpoints first, its own row last, so
+that a sweep that dies leaves nothing that the next one would not find.
+"""
+
+import asyncio
+from typing import Any, LiteralString
+from uuid import UUID
+
+from psycopg import AsyncConnection
+from psycopg.rows import DictRow
+
+from core.store import Store
+
+BATCH = 500
+"""Calls in one transaction."""
+
+_ALONE: LiteralString = "SELECT pg_try_advisory_xact_lock(115923220459118) AS alone"
+
+# An open round is locked before its call is judged: a claim that is being made is waited out by
+# skipping it, and one that lives keeps its call however late it is.
+_EXPIRED: LiteralString = """
+WITH expired AS (
+    SELECT id FROM {schema}.intermezzo_calls
+    WHERE expires_at <= {schema}.intermezzo_now()
+    ORDER BY expires_at LIMIT %(batch)s
+), free AS (
+    SELECT r.call_id FROM {schema}.intermezzo_rounds AS r
+    WHERE r.call_id IN (SELECT id FROM expired) AND r.state <> 'settled'
+      AND NOT (r.state = 'claimed' AND r.claimed_until > {schema}.intermezzo_now())
+    FOR UPDATE SKIP LOCKED
+)
+SELECT id FROM expired
+WHERE id IN (SELECT call_id FROM free)
+   OR NOT EXISTS (
+        SELECT 1 FROM {schema}.intermezzo_rounds AS r
+        WHERE r.call_id = id AND r.state <> 'settled')
+"""
+
+_DELETES: tuple[LiteralString, ...] = (
+    "DELETE FROM {schema}.checkpoint_writes WHERE thread_id = ANY(%(threads)s)",
+    "DELETE FROM {schema}.checkpoint_blobs WHERE thread_id = ANY(%(threads)s)",
+    "DELETE FROM {schema}.checkpoints WHERE thread_id = ANY(%(threads)s)",
+    "DELETE FROM {schema}.intermezzo_calls WHERE id = ANY(%(ids)s)",
+)
+
+
+async def sweep(store: Store, *, batch: int = BATCH) -> int:
+    """Delete every expired call, and return how many there were.
+
+    Any number may run at once: one works, the others return 0.
+
+    Raises:
+        StoreError: the database failed; what was deleted so far stays deleted.
+    """
+    total = 0
+    while True:
+        async with store.connection() as connection, connection.transaction():
+            ids = await _expired(store, connection, batch)
+            await _delete(store, connection, ids)
+        total += len(ids)
+        if len(ids) < batch:
+            return total
+        await asyncio.sleep(0)
+
+
+async def _expired(store: Store, connection: AsyncConnection[DictRow], batch: int) -> list[UUID]:
+    row = await (await connection.execute(_ALONE)).fetchone()
+    if row is None or not row["alone"]:
+        return []
+    cursor = await connection.execute(store.statement(_EXPIRED), {"batch": batch})
+    return [each["id"] for each in await cursor.fetchall()]
+
+
+async def _delete(store: Store, connection: AsyncConnection[DictRow], ids: list[UUID]) -> None:
+    parameters: dict[str, Any] = {"ids": ids, "threads": [str(id) for id in ids]}
+    for statement in _DELETES if ids else ():
+        await connection.execute(store.statement(statement), parameters)
