@@ -1,42 +1,42 @@
-"""An agent: a LangGraph graph, or what makes one, opened for one run at a time.
+"""An agent: a LangGraph graph, opened for one run at a time, and what it looks like as a tool.
 
 This module imports LangGraph. Only what runs or describes an agent imports it; the catalogue does
-so inside the functions that need it.
+so inside the function that needs it.
 """
 
 import copy
 import inspect
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass
 from types import ModuleType
-from typing import Any, Final, Self, cast
+from typing import Any, Final, Self, TypeAlias, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import StateGraph
-from langgraph.pregel import Pregel
 from langgraph.store.base import BaseStore
-from pydantic import BaseModel, PydanticUserError, TypeAdapter, ValidationError
+from pydantic import PydanticUserError, TypeAdapter, ValidationError
+from typing_extensions import is_typeddict
 
-from core import modules, schemas
-from core.declared import declared_classes
+from core import schemas
+from core.declared import declared_classes, parameter
 from core.errors import InvalidParams
+from core.factories import Builder, Graph, Occasion, Unfit, graph_of, load
 from core.late_store import LateStore
 from core.project import Project, Serde, Source
-from core.tools import Tool, closest, validator
+from core.results import CONTENT_KEY
+from core.tools import Tool
+from core.validation import Check, Unusable
 
-Graph = Pregel[Any, Any, Any, Any]
-Builder = StateGraph[Any, Any, Any, Any]
-OpenStore = Callable[[], BaseStore | Awaitable[BaseStore]]
+OpenStore: TypeAlias = Callable[[], BaseStore | Awaitable[BaseStore]]
 
 _UNNAMED: Final = "LangGraph"
 """The name of every graph that was not given one."""
 
-
-class Unfit(Exception):
-    """An agent can't be served; the text says why and what to do."""
+_NO_SCHEMA: Final = (PydanticUserError, TypeError, NameError)
+"""What Pydantic raises for a type that has no JSON Schema."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +44,9 @@ class Agent:
     """A loaded agent.
 
     Attributes:
+        made: what langgraph.json names: a graph, or a function that makes one.
+        tool: the agent as MCP shows it.
+        wrapped: the one argument that is the whole input, for an agent that takes no object.
         classes: `(module, name)` of every class that its state, inputs and outputs declare: what
             a checkpoint may bring back to life.
     """
@@ -51,10 +54,10 @@ class Agent:
     source: Source
     serde: Serde
     made: Any
-    graph: Graph
-    doc: str
-    wrapped: bool
-    input_schema: dict[str, Any]
+    tool: Tool
+    input_type: Any
+    context_type: Any
+    wrapped: str | None
     classes: frozenset[tuple[str, str]]
 
     @classmethod
@@ -64,50 +67,42 @@ class Agent:
         Raises:
             Unfit: it can't be imported or served. `__cause__` is what its own code raised.
         """
-        module = _module(source, project)
-        made = _attribute(module, source)
-        async with _graph_of(made, source, config={}, store=None, context=None) as graph:
-            _check_subgraphs(graph)
-            schema, wrapped = _input_schema(graph)
-            return cls(
-                source=source,
-                serde=project.serde,
-                made=made,
-                graph=graph,
-                doc=_doc(made, graph, module),
-                wrapped=wrapped,
-                input_schema=schema,
-                classes=declared_classes(graph),
-            )
-
-    @property
-    def tool(self) -> Tool:
-        """The agent as MCP shows it.
-
-        Raises:
-            Unfit: a schema of it is not JSON Schema.
-        """
-        name = self.source.name
-        tool = Tool(
-            name=name,
-            agent=name,
-            description=self.source.description or self.doc or f"Run the {name} agent.",
-            input_schema=self.source.input_schema or self.input_schema,
-            output_schema=_output_schema(self.graph),
-        )
-        for schema in (tool.input_schema, tool.output_schema):
-            try:
-                validator(schema or {})
-            except ValueError as error:
-                raise Unfit(f"its schema can't be published: {error}") from error
-        return tool
+        module, made = load(source, project)
+        try:
+            async with graph_of(made, source, Occasion()) as graph:
+                _check_subgraphs(graph)
+                input_type = _input_type(graph)
+                input_schema, wrapped = _input_schema(graph, input_type)
+                tool = Tool(
+                    name=source.name,
+                    agent=source.name,
+                    description=source.description or _doc(made, graph, module),
+                    input_schema=source.input_schema or input_schema,
+                    output_schema=_output_schema(graph),
+                )
+                _check_schemas(tool)
+                return cls(
+                    source=source,
+                    serde=project.serde,
+                    made=made,
+                    tool=tool,
+                    input_type=input_type,
+                    context_type=graph.context_schema,
+                    wrapped=None if source.input_schema else wrapped,
+                    classes=declared_classes(graph),
+                )
+        except Unfit:
+            raise
+        except Exception as error:  # a factory is the agent's code
+            why = f"{type(error).__name__}: {error}"
+            raise Unfit(f"{source.reference}: making its graph failed: {why}") from error
 
     @asynccontextmanager
     async def open(
         self,
         config: RunnableConfig,
         *,
-        saver: BaseCheckpointSaver[Any] | bool | None,
+        saver: BaseCheckpointSaver[Any] | None,
         store: OpenStore | None = None,
         context: Any = None,
     ) -> AsyncGenerator[Graph]:
@@ -118,14 +113,14 @@ class Agent:
 
         Args:
             config: the run's; a factory may ask for it.
-            context: the run's runtime context, for a factory that asks for LangGraph's runtime.
+            context: what `context` made of the run's runtime context; a factory may ask for it.
 
         Raises:
             Unfit: the factory did not make a graph.
         """
         late = LateStore(store) if store else None
-        making = _graph_of(self.made, self.source, config=config, store=late, context=context)
-        async with making as graph:
+        occasion = Occasion(run=True, config=config, context=context, store=late)
+        async with graph_of(self.made, self.source, occasion) as graph:
             # A shallow copy, because Pregel.copy forgets which classes a strict checkpoint may
             # hold and checks the whole graph again.
             run = copy.copy(graph)
@@ -138,17 +133,16 @@ class Agent:
     def input(self, arguments: dict[str, Any]) -> Any:
         """What the graph is invoked with.
 
-        A model or dataclass that an entrypoint's parameter asks for is built from the arguments;
-        a state graph does that itself.
+        An entrypoint whose parameter is a class gets an instance of it; a state graph makes its
+        own.
 
         Raises:
-            InvalidParams: the parameter's own validation refuses the arguments.
+            InvalidParams: the class refuses the arguments.
         """
-        value: Any = arguments[schemas.WRAPPED] if self.wrapped else arguments
-        wanted = None if isinstance(_builder(self.graph), StateGraph) else self.graph.InputType
-        if wanted is None or isinstance(value, dict) and not _is_model(wanted):
+        value: Any = arguments if self.wrapped is None else arguments.get(self.wrapped)
+        if not inspect.isclass(self.input_type) or is_typeddict(self.input_type):
             return value
-        return _validated(wanted, value, "arguments")
+        return _validated(self.input_type, value, "arguments")
 
     def context(self, context: dict[str, Any] | None) -> Any:
         """The runtime context, as an instance of the agent's context schema when it has one.
@@ -156,150 +150,62 @@ class Agent:
         Raises:
             InvalidParams: the schema refuses it.
         """
-        schema = self.graph.context_schema
-        if context is None or schema is None:
+        if context is None or self.context_type is None:
             return context
-        return _validated(schema, context, "context")
+        return _validated(self.context_type, context, "context")
 
     def serializer(self) -> JsonPlusSerializer:
-        """What reads and writes this agent's checkpoints: it revives no class that the graph does
-        not declare and langgraph.json does not allow. Its modules are loaded by now, so their
-        classes are found by name."""
+        """What reads and writes this agent's checkpoints.
+
+        It revives no class that the graph does not declare and langgraph.json does not allow. The
+        agent's modules are loaded by now, so its classes are found by name.
+        """
         allowed, old = self.serde.msgpack, self.serde.json
+        classes = {*self.classes, *(() if isinstance(allowed, bool) else allowed)}
         return JsonPlusSerializer(
             pickle_fallback=self.serde.pickle,
             allowed_json_modules=True if old is True else (old or None),
-            allowed_msgpack_modules=True if allowed is True else [*self.classes, *(allowed or ())],
+            allowed_msgpack_modules=True if allowed is True else (classes or None),
         )
 
 
-def _module(source: Source, project: Project) -> ModuleType:
-    try:
-        if source.file is not None:
-            return modules.load_file(source.file, project.root)
-        return modules.load_module(source.module or "")
-    except (Exception, SystemExit) as error:
-        raise Unfit(
-            f"{source.reference}: importing it failed: {type(error).__name__}: {error}"
-        ) from error
-
-
-def _attribute(module: ModuleType, source: Source) -> Any:
-    members = vars(module)
-    if source.attribute in members:
-        return members[source.attribute]
-    graphs = [name for name, value in members.items() if isinstance(value, Pregel | StateGraph)]
-    near = closest(source.attribute, graphs) or (f" (it has {', '.join(graphs)})" if graphs else "")
-    raise Unfit(f"{source.reference}: it has no attribute {source.attribute!r}{near}")
-
-
-@asynccontextmanager
-async def _graph_of(
-    made: Any,
-    source: Source,
-    *,
-    config: RunnableConfig,
-    store: BaseStore | None,
-    context: Any,
-) -> AsyncGenerator[Graph]:
-    """The compiled graph that an attribute is or makes, while the block lasts."""
-    if callable(made) and not isinstance(made, Pregel | StateGraph):
-        made = _call(made, source, config, store, context)
-    if inspect.isawaitable(made):
-        made = await made
-    if hasattr(made, "__aenter__"):
-        async with made as inner:
-            yield _compiled(inner, source)
-    elif hasattr(made, "__enter__"):
-        with made as inner:
-            yield _compiled(inner, source)
-    else:
-        yield _compiled(made, source)
-
-
-def _compiled(value: Any, source: Source) -> Graph:
-    if isinstance(value, StateGraph):
-        return cast("Builder", value).compile()
-    if isinstance(value, Pregel):
-        return cast("Graph", value)
-    raise Unfit(
-        f"{source.reference}: it is no LangGraph graph but a {type(value).__name__}; name a"
-        " StateGraph, a compiled graph, an entrypoint, or a function that makes one"
-    )
-
-
-def _call(
-    factory: Callable[..., Any],
-    source: Source,
-    config: RunnableConfig,
-    store: BaseStore | None,
-    context: Any,
-) -> Any:
-    """Call a factory with what its parameters ask for: a config, LangGraph's runtime, both, or
-    nothing. A single parameter that says nothing is a config, as it always was."""
-    given: dict[str, Any] = {}
-    positional: list[Any] = []
-    parameters = [
-        each
-        for each in inspect.signature(factory).parameters.values()
-        if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
-    ]
-    for parameter in parameters:
-        said = str(parameter.annotation)
-        if "Runtime" in said or parameter.name == "runtime":
-            value: Any = _runtime(config, store, context)
-        elif "RunnableConfig" in said or parameter.name == "config" or len(parameters) == 1:
-            value = config
-        elif parameter.default is not parameter.empty:
-            continue
-        else:
-            raise Unfit(
-                f"{source.reference}: a function that makes a graph is given a config and a"
-                f" runtime; nothing is known for its parameter {parameter.name!r}"
-            )
-        if parameter.kind is parameter.POSITIONAL_ONLY:
-            positional.append(value)
-        else:
-            given[parameter.name] = value
-    return factory(*positional, **given)
-
-
-def _runtime(config: RunnableConfig, store: BaseStore | None, context: Any) -> Any:
-    """LangGraph's `ServerRuntime`: for a run when there is a config, else for a look at the graph.
-
-    Its SDK has no public way to make one.
-    """
-    from langgraph_sdk import runtime
-
-    user = config.get("configurable", {}).get("langgraph_auth_user")
-    shared: dict[str, Any] = {"user": user, "store": store or LateStore(_no_store)}
-    if not config:
-        return runtime._ReadRuntime(access_context="assistants.read", **shared)
-    return runtime._ExecutionRuntime(access_context="threads.create_run", context=context, **shared)
-
-
-def _no_store() -> BaseStore:
-    raise RuntimeError("no store can be used while an agent is only looked at")
-
-
 def _check_subgraphs(graph: Graph) -> None:
-    for name, subgraph in graph.get_subgraphs(recurse=True):
-        if isinstance(getattr(subgraph, "checkpointer", None), BaseCheckpointSaver):
+    for name, subgraph in cast("Iterator[tuple[str, Any]]", graph.get_subgraphs(recurse=True)):
+        if isinstance(subgraph.checkpointer, BaseCheckpointSaver):
             raise Unfit(
                 f"its subgraph {name!r} was compiled with a checkpointer of its own, which would"
                 " keep a pause where no other process finds it: compile the subgraph without one"
             )
 
 
-def _input_schema(graph: Graph) -> tuple[dict[str, Any], bool]:
+def _check_schemas(tool: Tool) -> None:
+    for side, schema in (("input", tool.input_schema), ("output", tool.output_schema)):
+        try:
+            Check(schema or {})
+        except Unusable as error:
+            raise Unfit(f"its {side} schema can't be published: {error}") from error
+
+
+def _input_type(graph: Graph) -> Any:
+    """The type of an entrypoint's parameter; None for a state graph, which makes its own input."""
+    found = parameter(graph)
+    return found[1] if found else None
+
+
+def _input_schema(graph: Graph, input_type: Any) -> tuple[dict[str, Any], str | None]:
+    """The input schema, and the property put around one that is no object: an entrypoint's own
+    parameter where there is one."""
+    found = parameter(graph)
     try:
-        schema = graph.get_input_jsonschema()
-    except (PydanticUserError, TypeError, NameError) as error:
+        schema = TypeAdapter(input_type).json_schema() if found else graph.get_input_jsonschema()
+    except _NO_SCHEMA as error:
         raise Unfit(
             f"its input has no JSON Schema ({type(error).__name__}: {error}): give the graph an"
             " input_schema of plain types"
         ) from error
-    return schemas.object_root(schemas.short_messages(schema))
+    name = found[0] if found else "input"
+    root = schemas.object_root(schemas.short_messages(schema))
+    return (root, None) if root.get("type") == "object" else (schemas.wrapped(root, name), name)
 
 
 def _output_schema(graph: Graph) -> dict[str, Any] | None:
@@ -307,46 +213,40 @@ def _output_schema(graph: Graph) -> dict[str, Any] | None:
 
     None when it holds messages: LangChain's own schema for them refuses what it writes itself.
     """
-    builder = _builder(graph)
+    builder = getattr(graph, "builder", None)
     if not isinstance(builder, StateGraph):
         return None
-    state, output = cast("Builder", builder).state_schema, cast("Builder", builder).output_schema
-    if output is state:
+    declared = cast("Builder", builder)
+    if declared.output_schema is declared.state_schema:
         return None
     try:
         schema = graph.get_output_jsonschema()
-    except (PydanticUserError, TypeError, NameError):
+    except _NO_SCHEMA:
         return None
     if schemas.mentions_messages(schema):
         return None
-    if "mcp_content" not in schema.get("properties", {}):
-        return schema
-    rest = schemas.without_property(schema, "mcp_content")
+    root = schemas.object_root(schema)
+    if CONTENT_KEY not in root.get("properties", {}):
+        return root
+    rest = schemas.without_property(root, CONTENT_KEY)
     return rest if rest["properties"] else None
 
 
 def _doc(made: Any, graph: Graph, module: ModuleType) -> str:
-    """The first paragraph of the docstring nearest to the graph."""
-    functions = [getattr(node.bound, "func", None) for node in graph.nodes.values()]
-    entrypoint = functions[0] if len(functions) == 1 and not _builder(graph) else None
-    for candidate in (made if inspect.isfunction(made) else None, entrypoint, module):
+    """The first paragraph of the docstring nearest to the graph, or a sentence that is never
+    empty."""
+    nodes = list(graph.nodes.values())
+    entrypoint = getattr(nodes[0].bound, "func", None) if parameter(graph) else None
+    for candidate in (made if inspect.isroutine(made) else None, entrypoint, module):
         text = inspect.cleandoc(getattr(candidate, "__doc__", None) or "")
         if text:
             return " ".join(text.split("\n\n")[0].split())
-    return f"Run {graph.name}." if graph.name != _UNNAMED else ""
-
-
-def _builder(graph: Graph) -> Any:
-    return getattr(graph, "builder", None)
-
-
-def _is_model(wanted: Any) -> bool:
-    return inspect.isclass(wanted) and (issubclass(wanted, BaseModel) or is_dataclass(wanted))
+    return f"Run the agent {graph.name}." if graph.name != _UNNAMED else "Run this agent."
 
 
 def _validated(wanted: Any, value: Any, what: str) -> Any:
     try:
-        return TypeAdapter(wanted).validate_python(value)
+        return TypeAdapter[Any](wanted).validate_python(value)
     except ValidationError as error:
         told = "; ".join(
             f"{'.'.join(str(part) for part in each['loc']) or what}: {each['msg']}"

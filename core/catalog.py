@@ -120,16 +120,15 @@ class Catalog:
 
     async def _load(self, source: Source) -> "Agent":
         # LangGraph costs three times what the web framework does; a list or a refusal needs none.
-        from core.agents import Agent, Unfit
+        from core.agents import Agent
+        from core.factories import Unfit
 
         self.project.make_importable()
         try:
-            agent = await Agent.load(source, self.project)
-            agent.tool  # noqa: B018 — an agent is served only when it can be described
+            return await Agent.load(source, self.project)
         except Unfit as error:
             problem = f"graphs.{source.name!r}: {error}"
             raise CatalogError(self.project.path, [problem]) from (error.__cause__ or error)
-        return agent
 
     async def _described(self) -> tuple[Tool, ...]:
         tools: list[Tool] = []

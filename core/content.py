@@ -33,21 +33,25 @@ def content(blocks: Any) -> list[Block]:
 
 def _checked(block: Block, index: int) -> Block:
     # Costs as much as the web framework, and few agents return content.
-    from mcp_types import ContentBlock
-    from pydantic import TypeAdapter, ValidationError
+    import mcp_types
+    from pydantic import ValidationError
 
+    types = {
+        "audio": mcp_types.AudioContent,
+        "image": mcp_types.ImageContent,
+        "resource": mcp_types.EmbeddedResource,
+        "resource_link": mcp_types.ResourceLink,
+        "text": mcp_types.TextContent,
+    }
+    kind = block.get("type")
+    if kind not in types:
+        raise BadContent(f"mcp_content[{index}].type is {kind!r}, not one of {', '.join(types)}")
     try:
-        TypeAdapter[Any](ContentBlock).validate_python(block)
+        types[kind].model_validate(block)
     except ValidationError as error:
-        kind = block.get("type")
-        first = next(
-            (each for each in error.errors() if kind in each["loc"] or len(each["loc"]) < 2),
-            error.errors()[0],
-        )
-        where = ".".join(str(part) for part in first["loc"][1:]) or "type"
-        raise BadContent(f"mcp_content[{index}] is no {kind} block: {where}: {first['msg']}") from (
-            error
-        )
+        first = error.errors(include_input=False, include_url=False)[0]
+        where = ".".join(("", *(str(part) for part in first["loc"])))
+        raise BadContent(f"mcp_content[{index}]{where} of type {kind}: {first['msg']}") from error
     return block
 
 

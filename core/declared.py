@@ -5,57 +5,78 @@ can't name a class of their choice. LangGraph has such a list only when an envir
 asks for it.
 """
 
-import dataclasses
 import inspect
 import sys
 import typing
 from collections.abc import Iterator
+from dataclasses import is_dataclass
 from enum import Enum
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from langgraph.graph import StateGraph
 from langgraph.pregel import Pregel
 from pydantic import BaseModel
 
-Named = tuple[str, str]
+Graph: TypeAlias = Pregel[Any, Any, Any, Any]
+Named: TypeAlias = tuple[str, str]
 
 
-def declared_classes(graph: "Pregel[Any, Any, Any, Any]") -> frozenset[Named]:
+def declared_classes(graph: Graph) -> frozenset[Named]:
     """`(module, name)` of each class of data that a graph or a subgraph of it declares."""
     found: set[type] = set()
     seen: set[int] = set()
-    for each in (graph, *(sub for _, sub in graph.get_subgraphs(recurse=True))):
+    subgraphs = cast("Iterator[tuple[str, Any]]", graph.get_subgraphs(recurse=True))
+    for each in (graph, *(subgraph for _, subgraph in subgraphs)):
         if isinstance(each, Pregel):
-            for declared in _declarations(cast("Pregel[Any, Any, Any, Any]", each)):
+            for declared in _declarations(cast("Graph", each)):
                 _collect(declared, found, seen)
     return frozenset((each.__module__, each.__name__) for each in found)
 
 
-def _declarations(graph: "Pregel[Any, Any, Any, Any]") -> Iterator[Any]:
+def parameter(graph: Graph) -> tuple[str, Any] | None:
+    """The name and type of an entrypoint's parameter; None for a state graph.
+
+    LangGraph keeps the annotation as written, which may be a string.
+    """
+    if hasattr(graph, "builder") or len(graph.nodes) != 1:
+        return None
+    function = _function(next(iter(graph.nodes.values())))
+    if function is None:
+        return None
+    name = next(iter(inspect.signature(function).parameters))
+    return name, _hints(function).get(name, Any)
+
+
+def _declarations(graph: Graph) -> Iterator[Any]:
     yield graph.context_schema
-    for channel in graph.channels.values():
+    for channel in cast("dict[str, Any]", graph.channels).values():
         yield getattr(channel, "ValueType", None)
         yield getattr(channel, "UpdateType", None)
     builder = getattr(graph, "builder", None)
     if isinstance(builder, StateGraph):
-        builder = cast("StateGraph[Any, Any, Any, Any]", builder)
-        yield from (builder.state_schema, builder.input_schema, builder.output_schema)
-        yield from (node.input_schema for node in builder.nodes.values())
+        declared = cast("StateGraph[Any, Any, Any, Any]", builder)
+        yield from (declared.state_schema, declared.input_schema, declared.output_schema)
+        yield from (node.input_schema for node in declared.nodes.values())
     for node in graph.nodes.values():
-        yield from _task_results(getattr(node.bound, "func", None))
-        yield from _task_results(getattr(node.bound, "afunc", None))
+        function = _function(node)
+        if function is not None:
+            yield from _hints(function).values()
+            yield from _task_results(function)
+
+
+def _function(node: Any) -> Any:
+    bound = node.bound
+    function = getattr(bound, "func", None) or getattr(bound, "afunc", None)
+    function = inspect.unwrap(function) if callable(function) else None
+    return function if inspect.isfunction(function) else None
 
 
 def _task_results(function: Any) -> Iterator[Any]:
     """What the `@task` functions that a function names say they return: each result is stored."""
-    function = inspect.unwrap(function) if callable(function) else None
-    if not inspect.isfunction(function):
-        return
     names = inspect.getclosurevars(function)
     for value in (*names.globals.values(), *names.nonlocals.values()):
-        task = getattr(value, "func", None)
-        if type(value).__module__ == "langgraph.func" and inspect.isfunction(task):
-            yield _hints(task).get("return")
+        if type(value).__module__ == "langgraph.func" and inspect.isfunction(value.func):
+            yield _hints(value.func).get("return")
 
 
 def _collect(declared: Any, found: set[type], seen: set[int]) -> None:
@@ -76,11 +97,9 @@ def _collect(declared: Any, found: set[type], seen: set[int]) -> None:
 
 
 def _is_data(declared: type) -> bool:
-    return (
-        issubclass(declared, BaseModel | Enum)
-        or dataclasses.is_dataclass(declared)
-        or (issubclass(declared, tuple) and hasattr(declared, "_fields"))
-    )
+    kind: Any = declared
+    named_tuple = tuple in declared.__mro__ and hasattr(kind, "_fields")
+    return named_tuple or issubclass(declared, BaseModel | Enum) or is_dataclass(kind)
 
 
 def _hints(declared: Any) -> dict[str, Any]:

@@ -37,6 +37,10 @@ DEEPEST: Final = 200
 """Levels of nesting: more than any output needs, fewer than a JSON reader gives up at."""
 
 
+_SHOWN: Final = 100
+"""Characters of a key's path that a text names."""
+
+
 class NotJson(Exception):
     """A value has no JSON form; the text names the key that holds it and its type."""
 
@@ -85,11 +89,11 @@ class _Encoder:
             items = self._array(cast("Iterable[Any]", value), path)
             return sorted(items, key=dumps)
         if callable(dump := getattr(value, "model_dump", None)) and not isinstance(value, type):
-            return self.encode(dump(by_alias=True, warnings=False), path)
+            return self.encode(_dumped(dump, value, path), path)
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
             fields = dataclasses.fields(value)
             return self._object(((each.name, getattr(value, each.name)) for each in fields), path)
-        raise NotJson(f"{_at(path)} is a {_type_name(value)}")
+        raise NotJson(f"{_at(path)} is a {_type_name(cast('object', value))}")
 
     def _object(self, items: Iterable[tuple[Any, Any]], path: str) -> dict[str, Any]:
         encoded: dict[str, Any] = {}
@@ -118,7 +122,7 @@ def _plain(value: Any) -> Any:
     for kinds, written in _WRITTEN:
         if isinstance(value, kinds):
             return written(value)
-    return str(value) if _is_text_like(type(value)) else _NOT_PLAIN
+    return str(value) if _is_text_like(cast("object", value)) else _NOT_PLAIN
 
 
 def _duration(value: datetime.timedelta) -> str:
@@ -145,10 +149,11 @@ _WRITTEN: Final[tuple[tuple[tuple[type, ...], Callable[[Any], str]], ...]] = (
 )
 
 
-def _is_text_like(kind: type) -> bool:
+def _is_text_like(value: object) -> bool:
     """IP addresses, URLs and secrets: known by where they come from, so as not to import them."""
-    names = {f"{each.__module__}.{each.__qualname__}" for each in kind.__mro__}
-    return kind.__module__ == "ipaddress" or not names.isdisjoint(_TEXT_LIKE)
+    kind = type(value)
+    names = map(_qualified, kind.__mro__)
+    return kind.__module__ == "ipaddress" or not _TEXT_LIKE.isdisjoint(names)
 
 
 _TEXT_LIKE: Final = frozenset(
@@ -182,11 +187,22 @@ def _key(key: Any, path: str) -> str:
     return plain if isinstance(plain, str) else dumps(plain)
 
 
+def _dumped(dump: Callable[..., Any], model: object, path: str) -> Any:
+    try:
+        return dump(by_alias=True, warnings=False)
+    except Exception as error:  # its serializers are the agent's code
+        why = f"{type(error).__name__}: {error}"
+        raise NotJson(f"{_at(path)} is a {_type_name(model)} that can't be dumped: {why}") from (
+            error
+        )
+
+
 def _at(path: str) -> str:
-    return f'"{path}"' if path else "the output"
+    shown = path if len(path) <= _SHOWN else f"{path[:_SHOWN]}…"
+    return f'"{shown}"' if path else "the output"
 
 
-def _type_name(value: Any) -> str:
+def _type_name(value: object) -> str:
     kind = type(value)
     return kind.__qualname__ if kind.__module__ == "builtins" else _qualified(kind)
 

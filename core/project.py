@@ -248,8 +248,8 @@ class _Reading:
 
     def _source(self, name: str, entry: Any) -> Source | None:
         where = f"graphs.{name!r}"
-        members: dict[str, Any] = {"path": entry} if isinstance(entry, str) else entry
-        if not isinstance(members, dict) or not isinstance(members.get("path"), str):
+        members: dict[str, Any] = {"path": entry} if isinstance(entry, str) else _members(entry)
+        if not isinstance(members.get("path"), str):
             self.problems.append(f'{where}: must be "path.py:attribute" or {{"path": …}}')
             return None
         reference: str = members["path"]
@@ -313,10 +313,8 @@ class _Reading:
 
     def _ignored(self) -> Iterator[str]:
         for place, used in _USED.items():
-            members = self._member(place) if place else self.config
-            if isinstance(members, dict):
-                names = cast("dict[str, Any]", members)
-                yield from (f"{place}.{name}".lstrip(".") for name in names if name not in used)
+            members = _members(self._member(place) if place else self.config)
+            yield from (f"{place}.{name}".lstrip(".") for name in members if name not in used)
 
     def _get(self, key: str, kinds: tuple[type, ...], default: Any) -> Any:
         """The member at a dotted key, when it is of that kind; null is as good as absent."""
@@ -330,9 +328,7 @@ class _Reading:
     def _member(self, key: str) -> Any:
         value: Any = self.config
         for part in key.split("."):
-            if not isinstance(value, dict):
-                return None
-            value = cast("dict[str, Any]", value).get(part)
+            value = _members(value).get(part)
         return value
 
 
@@ -346,8 +342,12 @@ _JSON_NAMES: Final[dict[Any, str]] = {
 }
 
 
+def _members(value: Any) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
 def _is_object_schema(value: Any) -> bool:
-    return isinstance(value, dict) and value.get("type") == "object"
+    return _members(value).get("type") == "object"
 
 
 def _is_foreign(folder: Path, package: str) -> bool:

@@ -6,12 +6,9 @@ definition that nothing refers to.
 """
 
 from collections.abc import Iterator
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 Schema: TypeAlias = dict[str, Any]
-
-WRAPPED: Final = "input"
-"""The one property of a tool whose agent takes something other than an object."""
 
 MESSAGE: Final[Schema] = {
     "type": "object",
@@ -37,23 +34,21 @@ which fits several of its message classes at once.
 _HUMAN: Final = "#/$defs/HumanMessage"
 
 
-def object_root(schema: Schema) -> tuple[Schema, bool]:
-    """The schema with an object at its root, and whether a property was put around it.
+def object_root(schema: Schema) -> Schema:
+    """The schema; one whose root only refers to a definition (a recursive model) becomes that
+    definition, because MCP wants to see `"type": "object"` at the root."""
+    name = str(schema.get("$ref", "")).removeprefix("#/$defs/")
+    if name not in schema.get("$defs", {}):
+        return schema
+    # A recursive definition still refers to itself, so the definitions stay.
+    return pruned({"$defs": schema["$defs"], **schema["$defs"][name]})
 
-    A root that only refers to a definition (a recursive model) becomes that definition.
-    """
-    root = _resolved(schema)
-    if root.get("type") == "object":
-        return root, False
-    inner = {key: value for key, value in root.items() if key not in ("$defs", "title")}
-    wrapped: Schema = {
-        "type": "object",
-        "properties": {WRAPPED: inner},
-        "required": [WRAPPED],
-    }
-    if "$defs" in root:
-        wrapped["$defs"] = root["$defs"]
-    return wrapped, True
+
+def wrapped(schema: Schema, name: str) -> Schema:
+    """An object schema with the given one as its only property."""
+    inner = {key: value for key, value in schema.items() if key not in ("$defs", "title")}
+    definitions = {"$defs": schema["$defs"]} if "$defs" in schema else {}
+    return {"type": "object", "properties": {name: inner}, "required": [name], **definitions}
 
 
 def short_messages(schema: Schema) -> Schema:
@@ -95,24 +90,16 @@ def pruned(schema: Schema) -> Schema:
     return body
 
 
-def _resolved(schema: Schema) -> Schema:
-    reference = schema.get("$ref", "")
-    name = reference.removeprefix("#/$defs/")
-    if name == reference or name not in schema.get("$defs", {}):
-        return schema
-    # A recursive definition still refers to itself, so the definitions stay.
-    return pruned({"$defs": schema["$defs"], **schema["$defs"][name]})
-
-
 def _replace_messages(node: Any) -> Any:
     if isinstance(node, list):
-        return [_replace_messages(each) for each in node]
+        return [_replace_messages(each) for each in cast("list[Any]", node)]
     if not isinstance(node, dict):
         return node
-    if _is_message_union(node):
-        kept = {key: value for key, value in node.items() if key not in ("oneOf", "discriminator")}
-        return {**kept, "$ref": "#/$defs/Message"}
-    return {key: _replace_messages(value) for key, value in node.items()}
+    members = cast("Schema", node)
+    if _is_message_union(members):
+        rest = {key: each for key, each in members.items() if key not in ("oneOf", "discriminator")}
+        return {**rest, "$ref": "#/$defs/Message"}
+    return {key: _replace_messages(value) for key, value in members.items()}
 
 
 def _is_message_union(node: Schema) -> bool:
@@ -121,13 +108,14 @@ def _is_message_union(node: Schema) -> bool:
 
 
 def _nodes(node: Any) -> Iterator[Schema]:
-    """Every JSON object in a schema. Property names are objects' keys, so none is missed."""
+    """Every JSON object in a schema."""
     if isinstance(node, dict):
-        yield node
-        for value in node.values():
+        members = cast("Schema", node)
+        yield members
+        for value in members.values():
             yield from _nodes(value)
     elif isinstance(node, list):
-        for each in node:
+        for each in cast("list[Any]", node):
             yield from _nodes(each)
 
 

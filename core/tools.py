@@ -8,10 +8,9 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
-if TYPE_CHECKING:
-    from jsonschema_rs import Draft202012Validator
+from core.validation import Check
 
 LONGEST_NAME: Final = 64
 """What model providers take; several hosts count their own prefix into it."""
@@ -19,8 +18,6 @@ LONGEST_NAME: Final = 64
 COMFORTABLE_NAME: Final = 40
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
-_SHOWN: Final = 10
-"""Misfits that one text names: enough to correct a call, and bounded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,20 +36,18 @@ class Tool:
     description: str
     input_schema: dict[str, Any]
     output_schema: dict[str, Any] | None = None
-    _validators: "dict[str, Draft202012Validator]" = field(
-        default_factory=dict[str, "Draft202012Validator"], init=False, repr=False, compare=False
+    _checks: dict[str, Check] = field(
+        default_factory=dict[str, Check], init=False, repr=False, compare=False
     )
 
     def problem(self, arguments: Any) -> str | None:
-        """Why the arguments do not fit the input schema, naming each field; None when they do."""
-        found = self._misfits("input", self.input_schema, arguments)
-        return f"Invalid arguments for {self.name}: {found}" if found else None
+        """Why the arguments do not fit the input schema, naming the field; None when they do."""
+        misfit = self._misfit("input", self.input_schema, arguments)
+        return f"Invalid arguments for {self.name}: {misfit}" if misfit else None
 
     def output_problem(self, output: Any) -> str | None:
         """Why an output does not fit the output schema; None when it does or there is none."""
-        if self.output_schema is None:
-            return None
-        return self._misfits("output", self.output_schema, output) or None
+        return self._misfit("output", self.output_schema, output) if self.output_schema else None
 
     def listed(self, *, any_output: bool = True) -> dict[str, Any]:
         """The tool's entry in `tools/list`.
@@ -90,24 +85,13 @@ class Tool:
         """
         return cls(**entry)
 
-    def _misfits(self, side: str, schema: dict[str, Any], value: Any) -> str:
-        if side not in self._validators:
-            self._validators[side] = validator(schema)
-        errors = self._validators[side].iter_errors(value)
-        texts = [_told(error) for error, _ in zip(errors, range(_SHOWN), strict=False)]
-        return "; ".join(texts)
-
-
-def validator(schema: dict[str, Any]) -> "Draft202012Validator":
-    """A validator that checks formats and never fetches a reference.
-
-    Raises:
-        ValueError: not a JSON Schema, or it refers to a document outside itself.
-    """
-    # Not on the path of a list: only what checks a value pays for the import.
-    import jsonschema_rs
-
-    return jsonschema_rs.Draft202012Validator(schema, validate_formats=True, retriever=_refuse)
+    def _misfit(self, side: str, schema: dict[str, Any], value: Any) -> str | None:
+        check = self._checks.get(side) or self._checks.setdefault(side, Check(schema))
+        misfit = check.misfit(value)
+        if misfit is None:
+            return None
+        named = not misfit.field or f'"{misfit.field}"' in misfit.message
+        return misfit.message if named else f"{misfit.field}: {misfit.message}"
 
 
 def name_problem(name: str) -> str | None:
@@ -135,12 +119,3 @@ def _suggested(name: str) -> str:
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
     words = re.sub(r"[^A-Za-z0-9-]+", "_", plain).strip("_")
     return words[:COMFORTABLE_NAME].strip("_") or "agent"
-
-
-def _told(error: Any) -> str:
-    path = ".".join(str(part) for part in error.instance_path)
-    return f"{path}: {error.message}" if path else str(error.message)
-
-
-def _refuse(uri: str) -> Any:
-    raise ValueError(f"a schema may not refer to another document: {uri}")
