@@ -21,7 +21,8 @@ from pydantic import PydanticUserError, TypeAdapter, ValidationError
 from typing_extensions import is_typeddict
 
 from core import schemas
-from core.declared import declared_classes, parameter
+from core.declared import declared_classes
+from core.entrypoints import entrypoint_of
 from core.errors import InvalidParams
 from core.factories import Builder, Graph, Occasion, Unfit, graph_of, load
 from core.late_store import LateStore
@@ -46,6 +47,7 @@ class Agent:
     Attributes:
         made: what langgraph.json names: a graph, or a function that makes one.
         tool: the agent as MCP shows it.
+        input_type: what an entrypoint's parameter asks for.
         wrapped: the one argument that is the whole input, for an agent that takes no object.
         classes: `(module, name)` of every class that its state, inputs and outputs declare: what
             a checkpoint may bring back to life.
@@ -71,8 +73,8 @@ class Agent:
         try:
             async with graph_of(made, source, Occasion()) as graph:
                 _check_subgraphs(graph)
-                input_type = _input_type(graph)
-                input_schema, wrapped = _input_schema(graph, input_type)
+                entrypoint = entrypoint_of(graph)
+                input_schema, wrapped = _input_schema(graph)
                 tool = Tool(
                     name=source.name,
                     agent=source.name,
@@ -86,7 +88,7 @@ class Agent:
                     serde=project.serde,
                     made=made,
                     tool=tool,
-                    input_type=input_type,
+                    input_type=entrypoint.type if entrypoint else None,
                     context_type=graph.context_schema,
                     wrapped=None if source.input_schema else wrapped,
                     classes=declared_classes(graph),
@@ -186,24 +188,21 @@ def _check_schemas(tool: Tool) -> None:
             raise Unfit(f"its {side} schema can't be published: {error}") from error
 
 
-def _input_type(graph: Graph) -> Any:
-    """The type of an entrypoint's parameter; None for a state graph, which makes its own input."""
-    found = parameter(graph)
-    return found[1] if found else None
-
-
-def _input_schema(graph: Graph, input_type: Any) -> tuple[dict[str, Any], str | None]:
+def _input_schema(graph: Graph) -> tuple[dict[str, Any], str | None]:
     """The input schema, and the property put around one that is no object: an entrypoint's own
     parameter where there is one."""
-    found = parameter(graph)
+    entrypoint = entrypoint_of(graph)
     try:
-        schema = TypeAdapter(input_type).json_schema() if found else graph.get_input_jsonschema()
+        if entrypoint:
+            schema = TypeAdapter(entrypoint.type).json_schema()
+        else:
+            schema = graph.get_input_jsonschema()
     except _NO_SCHEMA as error:
         raise Unfit(
             f"its input has no JSON Schema ({type(error).__name__}: {error}): give the graph an"
             " input_schema of plain types"
         ) from error
-    name = found[0] if found else "input"
+    name = entrypoint.parameter if entrypoint else "input"
     root = schemas.object_root(schemas.short_messages(schema))
     return (root, None) if root.get("type") == "object" else (schemas.wrapped(root, name), name)
 
@@ -235,9 +234,9 @@ def _output_schema(graph: Graph) -> dict[str, Any] | None:
 def _doc(made: Any, graph: Graph, module: ModuleType) -> str:
     """The first paragraph of the docstring nearest to the graph, or a sentence that is never
     empty."""
-    nodes = list(graph.nodes.values())
-    entrypoint = getattr(nodes[0].bound, "func", None) if parameter(graph) else None
-    for candidate in (made if inspect.isroutine(made) else None, entrypoint, module):
+    maker = made if inspect.isroutine(made) else None
+    entrypoint = entrypoint_of(graph)
+    for candidate in (maker, entrypoint and entrypoint.function, module):
         text = inspect.cleandoc(getattr(candidate, "__doc__", None) or "")
         if text:
             return " ".join(text.split("\n\n")[0].split())

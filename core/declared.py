@@ -2,11 +2,11 @@
 
 A checkpoint may bring these back to life and no others, so that a row which somebody else wrote
 can't name a class of their choice. LangGraph has such a list only when an environment variable
-asks for it.
+asks for it. This module imports
+LangGraph.
 """
 
 import inspect
-import sys
 import typing
 from collections.abc import Iterator
 from dataclasses import is_dataclass
@@ -17,7 +17,8 @@ from langgraph.graph import StateGraph
 from langgraph.pregel import Pregel
 from pydantic import BaseModel
 
-Graph: TypeAlias = Pregel[Any, Any, Any, Any]
+from core.entrypoints import Graph, function_of, hints
+
 Named: TypeAlias = tuple[str, str]
 
 
@@ -33,20 +34,6 @@ def declared_classes(graph: Graph) -> frozenset[Named]:
     return frozenset((each.__module__, each.__name__) for each in found)
 
 
-def parameter(graph: Graph) -> tuple[str, Any] | None:
-    """The name and type of an entrypoint's parameter; None for a state graph.
-
-    LangGraph keeps the annotation as written, which may be a string.
-    """
-    if hasattr(graph, "builder") or len(graph.nodes) != 1:
-        return None
-    function = _function(next(iter(graph.nodes.values())))
-    if function is None:
-        return None
-    name = next(iter(inspect.signature(function).parameters))
-    return name, _hints(function).get(name, Any)
-
-
 def _declarations(graph: Graph) -> Iterator[Any]:
     yield graph.context_schema
     for channel in cast("dict[str, Any]", graph.channels).values():
@@ -58,17 +45,10 @@ def _declarations(graph: Graph) -> Iterator[Any]:
         yield from (declared.state_schema, declared.input_schema, declared.output_schema)
         yield from (node.input_schema for node in declared.nodes.values())
     for node in graph.nodes.values():
-        function = _function(node)
+        function = function_of(node)
         if function is not None:
-            yield from _hints(function).values()
+            yield from hints(function).values()
             yield from _task_results(function)
-
-
-def _function(node: Any) -> Any:
-    bound = node.bound
-    function = getattr(bound, "func", None) or getattr(bound, "afunc", None)
-    function = inspect.unwrap(function) if callable(function) else None
-    return function if inspect.isfunction(function) else None
 
 
 def _task_results(function: Any) -> Iterator[Any]:
@@ -76,7 +56,7 @@ def _task_results(function: Any) -> Iterator[Any]:
     names = inspect.getclosurevars(function)
     for value in (*names.globals.values(), *names.nonlocals.values()):
         if type(value).__module__ == "langgraph.func" and inspect.isfunction(value.func):
-            yield _hints(value.func).get("return")
+            yield hints(value.func).get("return")
 
 
 def _collect(declared: Any, found: set[type], seen: set[int]) -> None:
@@ -92,7 +72,7 @@ def _collect(declared: Any, found: set[type], seen: set[int]) -> None:
     if _is_data(declared):
         found.add(declared)
     if _is_data(declared) or typing.is_typeddict(declared):
-        for hint in _hints(declared).values():
+        for hint in hints(declared).values():
             _collect(hint, found, seen)
 
 
@@ -100,11 +80,3 @@ def _is_data(declared: type) -> bool:
     kind: Any = declared
     named_tuple = tuple in declared.__mro__ and hasattr(kind, "_fields")
     return named_tuple or issubclass(declared, BaseModel | Enum) or is_dataclass(kind)
-
-
-def _hints(declared: Any) -> dict[str, Any]:
-    module = sys.modules.get(declared.__module__)
-    try:
-        return typing.get_type_hints(declared, vars(module) if module else None)
-    except (NameError, TypeError, AttributeError):  # a name that exists for type checkers alone
-        return {}

@@ -18,11 +18,11 @@ from langgraph.pregel import Pregel
 from langgraph.store.base import BaseStore
 
 from core import modules
+from core.entrypoints import Graph
 from core.late_store import LateStore
 from core.project import Project, Source
 from core.tools import closest
 
-Graph: TypeAlias = Pregel[Any, Any, Any, Any]
 Builder: TypeAlias = StateGraph[Any, Any, Any, Any]
 
 
