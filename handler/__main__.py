@@ -4,9 +4,12 @@ import argparse
 import asyncio
 import logging
 import os
+import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
+
+import psycopg
 
 from core.catalog import CatalogError
 from core.migrate import MigrationError, check, migrate
@@ -21,6 +24,8 @@ from handler.settings import Settings, SettingsError
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; the exit code is 0 when it did what was asked."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    # Like a key press: what was started on the way gets stopped.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     chosen = _parser().parse_args(arguments)
     environ = dict(os.environ)
     if getattr(chosen, "config", None):
@@ -41,6 +46,7 @@ _TOLD: Final = (
     PostgresError,
     MigrationError,
     StoreError,
+    psycopg.Error,
     OSError,
 )
 """What is told by its own text; anything else is a fault of ours and shows where."""

@@ -17,10 +17,11 @@ from starlette.responses import Response
 
 from core.errors import InternalError, InvalidRequest, Refusal
 from core.protocol import Request
+from handler.body import read_body
 from handler.headers import Headers
-from handler.parameters import check_parameters
+from handler.param_headers import check_param_headers
 from handler.presence import while_present
-from handler.refusals import BodyTooLarge, HttpRefusal, MethodNotAllowed
+from handler.refusals import HttpRefusal, MethodNotAllowed
 from handler.request import Notification, Refused, decode
 from handler.resources import Resources
 from handler.response import ACCEPTED, Answer, failure, success
@@ -79,7 +80,7 @@ class _Mcp:
             self._resources.doors.check(headers)
             if http.method != "POST":
                 raise MethodNotAllowed("Only POST is answered here.")
-            body = await self._read(http, headers)
+            body = await read_body(http, headers, self._settings.max_body_bytes)
         except HttpRefusal as refusal:
             return failure(refusal, identifier=None, modern=True)
         match decode(headers, body):
@@ -90,20 +91,6 @@ class _Mcp:
             case Request() as request:
                 return await self._settle(http, headers, request, started)
 
-    async def _read(self, http: HttpRequest, headers: Headers) -> bytes:
-        """The body, of which no more than the bound is ever held."""
-        limit = self._settings.max_body_bytes
-        announced = headers.first("Content-Length")
-        refusal = BodyTooLarge(f"The body is larger than {limit} bytes.")
-        if announced.isdigit() and int(announced[:20]) > limit:
-            raise refusal
-        body = bytearray()
-        async for chunk in http.stream():
-            body += chunk
-            if len(body) > limit:
-                raise refusal
-        return bytes(body)
-
     async def _settle(
         self, http: HttpRequest, headers: Headers, request: Request, started: float
     ) -> Answer:
@@ -111,7 +98,15 @@ class _Mcp:
             result = await self._result(http, headers, request, started)
             return success(request.id, result)
         except Refusal as refusal:
-            _log.info("refused %s: %s %s", request.method, refusal.code, refusal.reason)
+            fault = isinstance(refusal, InternalError)
+            _log.log(
+                logging.ERROR if fault else logging.INFO,
+                "refused %s: %s %s",
+                request.method,
+                refusal.code,
+                refusal.reason,
+                exc_info=fault,
+            )
             return failure(refusal, identifier=request.id, modern=request.modern)
         except Exception:
             correlation = secrets.token_hex(8)
@@ -126,7 +121,7 @@ class _Mcp:
         deadline = self._deadline(http, started)
         if request.method != "tools/call":
             return await endpoint.answer(request, deadline=deadline)
-        await self._check_parameters(headers, request)
+        await self._check_param_headers(headers, request)
         async with self._resources.turns.turn(deadline):
             answering = endpoint.answer(request, deadline=deadline)
             # A first call that nobody waits for is worth nothing. A resumed one is: its outcome is
@@ -139,9 +134,9 @@ class _Mcp:
         deadline = started + self._settings.call_timeout
         return min(deadline, http.scope.get(DEADLINE, deadline))
 
-    async def _check_parameters(self, headers: Headers, request: Request) -> None:
+    async def _check_param_headers(self, headers: Headers, request: Request) -> None:
         name, arguments = request.params.get("name"), request.params.get("arguments", {})
         if not (request.modern and isinstance(name, str) and isinstance(arguments, dict)):
             return
         if tool := await self._resources.endpoint.tool(name):
-            check_parameters(headers, tool.input_schema, cast("dict[str, Any]", arguments))
+            check_param_headers(headers, tool.input_schema, cast("dict[str, Any]", arguments))

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from psycopg.conninfo import make_conninfo
 
@@ -52,11 +52,11 @@ def local_server(folder: Path) -> Generator[str]:
             fcntl.flock(users, fcntl.LOCK_SH)
             socket = server.running() or server.start()
         try:
-            yield make_conninfo(host=str(socket), user="postgres", dbname="postgres")
+            yield make_conninfo(host=str(socket), port=5432, user="postgres", dbname="postgres")
         finally:
             with _alone(folder), suppress(BlockingIOError):
                 fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                server.stop()
+                server.stop(socket)
 
 
 @contextmanager
@@ -69,18 +69,19 @@ def _alone(folder: Path) -> Generator[None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Server:
-    """The programs, the data, and whom the programs run as (`subprocess` arguments)."""
+    """The programs, the data, and the user and group of both when they are not our own."""
 
     programs: Path
     data: Path
-    runs_as: dict[str, Any]
+    user: int | None = None
+    group: int | None = None
 
     def running(self) -> Path | None:
         """The folder of the socket on which a server for the data answers, if one does."""
         try:
             # The fifth line of PostgreSQL's lock file is the folder of its socket.
             socket = Path((self.data / "postmaster.pid").read_text("utf-8").splitlines()[4])
-            self._run("pg_isready", "--quiet", f"--host={socket}", "--username=postgres")
+            self._run("pg_isready", "--quiet", f"--host={socket}", "--port=5432")
         except (OSError, IndexError, PostgresError):
             return None
         return socket
@@ -93,13 +94,15 @@ class _Server:
         if len(str(socket)) > _LONGEST_SOCKET_FOLDER:
             socket = Path(tempfile.mkdtemp(prefix="intermezzo-"))
             self._hand_over(socket)
-        options = shlex.join(["-c", "listen_addresses=", "-k", str(socket)])
+        options = shlex.join(["-c", "listen_addresses=", "-p", "5432", "-k", str(socket)])
         self._run("pg_ctl", "start", "--wait", "-l", str(self.data / "log"), "-o", options)
         return socket
 
-    def stop(self) -> None:
+    def stop(self, socket: Path) -> None:
         """Stops the server, and waits until it has."""
         self._run("pg_ctl", "stop", "--wait", "--mode=fast")
+        if socket != self.data:
+            socket.rmdir()
 
     def _initialize(self) -> None:
         # Made aside and put in place by a rename: data that exist are whole.
@@ -112,22 +115,24 @@ class _Server:
         fresh.rename(self.data)
 
     def _hand_over(self, folder: Path) -> None:
-        if self.runs_as:
-            os.chown(folder, self.runs_as["user"], self.runs_as["group"])
+        if self.user is not None and self.group is not None:
+            os.chown(folder, self.user, self.group)
 
     def _run(self, program: str, *arguments: str) -> None:
         # To a file: the server keeps the ends of a pipe open.
         with tempfile.TemporaryFile() as output:
             done = subprocess.run(
                 [self.programs / program, *arguments],
-                env={**os.environ, "PGDATA": str(self.data), "PGTZ": "UTC"},
+                env={**_environ(), "PGDATA": str(self.data)},
                 cwd="/",
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 timeout=_SECONDS,
                 check=False,
-                **self.runs_as,
+                user=self.user,
+                group=self.group,
+                extra_groups=None if self.user is None else [],
             )
             if done.returncode != 0:
                 output.seek(0)
@@ -139,17 +144,22 @@ def _prepare(folder: Path) -> _Server:
     """The server for a folder, whoever we are."""
     programs = _programs()
     if os.geteuid() != 0:
-        return _Server(programs=programs, data=folder / "postgres", runs_as={})
+        return _Server(programs=programs, data=folder / "postgres")
     import pwd
 
     nobody = pwd.getpwnam("nobody")
-    runs_as = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
     if not _open_to_others(programs / "postgres"):
         programs = _copied(programs)
     if not _open_to_others(folder):
         folder = ROOTS_PLACE / hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]
         _make_open(folder)
-    return _Server(programs=programs, data=folder / "postgres", runs_as=runs_as)
+    user, group = nobody.pw_uid, nobody.pw_gid
+    return _Server(programs=programs, data=folder / "postgres", user=user, group=group)
+
+
+def _environ() -> dict[str, str]:
+    """Our own, without the variables by which a developer points programs at another server."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("PG")}
 
 
 def _programs() -> Path:

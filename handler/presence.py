@@ -33,7 +33,7 @@ async def while_present(
     finally:
         working.cancel()
         leaving.cancel()
-        await asyncio.wait((working, leaving))
+        await asyncio.gather(working, leaving, return_exceptions=True)
 
 
 async def _left(receive: Callable[[], Awaitable[MutableMapping[str, Any]]]) -> None:

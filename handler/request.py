@@ -17,7 +17,7 @@ every rung below; the first that fails is the answer.
      9  header equals `_meta`       -32020
     10  `Mcp-Method`, `Mcp-Name`    -32020
     11  version                     -32022
-    12  `Mcp-Param-*`               -32020     `handler.parameters`, which needs the tool's schema
+    12  `Mcp-Param-*`               -32020     `handler.param_headers`, by the tool's schema
     13  method                      -32601     `core.methods`
     14  params                      -32602     members of `_meta` here, all others in `core.methods`
 

@@ -61,7 +61,7 @@ class Resources:
 
         return Rounds(
             catalog=self.catalog,
-            store=self.store,
+            store=lambda: self.store,
             keys=KeyRing(self.settings.request_state_keys),
             audience=self.settings.public_url,
         )

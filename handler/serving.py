@@ -3,11 +3,14 @@
 import asyncio
 import logging
 import shlex
+import signal
 import socket
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+
+import uvicorn  # of the `local` extra: a Lambda artifact has neither it nor this file
 
 from core.protocol import CAPABILITIES_KEY, LATEST, VERSION_KEY
 from handler import __version__
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 GRACE: Final = 20
 """Seconds that running requests get to end after a signal to stop."""
 
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _log: Final = logging.getLogger("intermezzo")
 
 
@@ -33,8 +37,6 @@ async def serve(settings: Settings, *, host: str, port: int) -> None:
         CatalogError: with everything that is wrong with langgraph.json and its agents.
         OSError: the address can't be listened on.
     """
-    import uvicorn  # of the `local` extra: not in a Lambda artifact
-
     resources = Resources(replace(settings, allowed_hosts=settings.allowed_hosts or LOCAL))
     for warning in resources.catalog.warnings:
         print(f"langgraph.json: {warning}")
@@ -43,19 +45,36 @@ async def serve(settings: Settings, *, host: str, port: int) -> None:
         build(resources),
         lifespan="off",
         log_config=None,
+        log_level="warning",
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=GRACE,
     )
+    server = _Server(config)
     with _listening(host, port) as listener:
         print(greeting(tools, _url(host, listener.getsockname()[1])), flush=True)
         sweeping = asyncio.create_task(_sweep(resources))
         try:
-            await uvicorn.Server(config).serve(sockets=[listener])
+            await server.serve(sockets=[listener])
         finally:
             sweeping.cancel()
             await asyncio.wait((sweeping,))
             await resources.close()
+
+
+class _Server(uvicorn.Server):
+    """Ends without sending itself the signal again, so that what is open can be closed."""
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        loop = asyncio.get_running_loop()
+        for number in _SIGNALS:
+            loop.add_signal_handler(number, self.handle_exit, number, None)
+        try:
+            yield
+        finally:
+            for number in _SIGNALS:
+                loop.remove_signal_handler(number)
 
 
 def greeting(tools: "Sequence[Tool]", url: str) -> str:
@@ -76,8 +95,11 @@ def _curl(tools: "Sequence[Tool]", url: str) -> str:
         "Mcp-Method": method,
         **({"Mcp-Name": name} if name else {}),
     }
-    meta = {VERSION_KEY: LATEST, CAPABILITIES_KEY: {"elicitation": {"form": {}, "url": {}}}}
-    params = {**({"name": name, "arguments": {}} if name else {}), "_meta": meta}
+    meta: dict[str, Any] = {
+        VERSION_KEY: LATEST,
+        CAPABILITIES_KEY: {"elicitation": {"form": {}, "url": {}}},
+    }
+    params: dict[str, Any] = {**({"name": name, "arguments": {}} if name else {}), "_meta": meta}
     body = encode({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).decode()
     words = [f"-H {shlex.quote(f'{key}: {value}')}" for key, value in headers.items()]
     return " \\\n".join(

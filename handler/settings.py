@@ -32,8 +32,22 @@ def _words(value: str) -> tuple[str, ...]:
     return tuple(word for each in value.split(",") if (word := each.strip()))
 
 
-def _names(value: str) -> frozenset[str]:
-    return frozenset(word.lower() for word in _words(value))
+def _hosts(value: str) -> frozenset[str]:
+    hosts = frozenset(urlsplit(f"//{word}").hostname for word in _words(value))
+    if None in hosts:
+        raise ValueError("not a host name")
+    return frozenset(host for host in hosts if host)
+
+
+def _origins(value: str) -> frozenset[str]:
+    return frozenset(word if word == "*" else _origin(word) for word in _words(value))
+
+
+def _origin(word: str) -> str:
+    parts = urlsplit(word.lower())
+    if not (parts.scheme and parts.netloc) or parts.path.strip("/"):
+        raise ValueError("not an origin")
+    return f"{parts.scheme}://{parts.netloc}"
 
 
 def _whole(value: str) -> int:
@@ -132,15 +146,15 @@ class Settings:
     )
     allowed_hosts: frozenset[str] | None = _setting(
         "INTERMEZZO_ALLOWED_HOSTS",
-        _names,
+        _hosts,
         "host names separated by commas, or *",
         "Names that the endpoint answers to.",
         shown="local ones on `serve`, all on Lambda",
     )
     allowed_origins: frozenset[str] | None = _setting(
         "INTERMEZZO_ALLOWED_ORIGINS",
-        _names,
-        "origins separated by commas, or *",
+        _origins,
+        "origins such as https://example.com, separated by commas, or *",
         "Web pages that may call. Clients that are no browser send no origin and always may.",
         shown="those of the allowed hosts",
     )
@@ -154,7 +168,7 @@ class Settings:
     call_timeout: float = _setting(
         "INTERMEZZO_CALL_TIMEOUT",
         _seconds,
-        "seconds",
+        "seconds, more than 0 and less than a day",
         "How long one request may run. Common clients give up after 60.",
         default=55.0,
     )
@@ -175,7 +189,7 @@ class Settings:
     sweep_interval: float = _setting(
         "INTERMEZZO_SWEEP_INTERVAL",
         _seconds,
-        "seconds",
+        "seconds, more than 0 and less than a day",
         "How often `serve` deletes what has expired.",
         default=60.0,
     )
@@ -206,9 +220,9 @@ class Settings:
                 if text:
                     values[each.name] = each.metadata["read"](text)
                 elif each.name in required:
-                    problems.append(_missing(each))
-            except ValueError as error:
-                problems.append(f"{each.metadata['variable']}: {error}; {_fix(each)}")
+                    problems.append(f"{each.metadata['variable']} is not set; {_fix(each)}")
+            except ValueError:
+                problems.append(f"{each.metadata['variable']} is {text!r}; {_fix(each)}")
         problems += _key_problems(values.get("request_state_keys", ()))
         if problems:
             raise SettingsError(problems)
@@ -232,13 +246,8 @@ def _unknown(name: str) -> str:
     return f"{name} is not a setting{meant} Unset it or correct its name."
 
 
-def _missing(each: Field[Any]) -> str:
-    return f"{each.metadata['variable']} is not set; {_fix(each)}"
-
-
 def _fix(each: Field[Any]) -> str:
-    name = each.metadata["variable"]
-    if name == "REQUEST_STATE_KEYS":
+    if each.name == "request_state_keys":
         return f"`{KEY_COMMAND}` makes a key for it."
     return f"set it to {each.metadata['shape']}."
 

@@ -21,7 +21,7 @@ _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _INTEGER: Final = re.compile(r"(-?[0-9]{1,20})(\.0+)?")
 
 
-def check_parameters(
+def check_param_headers(
     headers: Headers, schema: Mapping[str, Any], arguments: Mapping[str, Any]
 ) -> None:
     """Passes when every annotated argument and its header agree, or are both absent.

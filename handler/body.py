@@ -1,0 +1,34 @@
+"""A request's body, of which no more than a bound is ever held."""
+
+from typing import Final
+
+from starlette.requests import Request
+
+from handler.headers import Headers
+from handler.refusals import BodyTooLarge
+
+PATIENCE: Final = 4
+"""How many times the bound is read and dropped: a client that is still sending when the connection
+closes does not get to read why."""
+
+
+async def read_body(http: Request, headers: Headers, limit: int) -> bytes:
+    """The whole body.
+
+    Raises:
+        BodyTooLarge: it has more bytes than the limit, or says that it will.
+    """
+    refusal = BodyTooLarge(f"The body is larger than {limit} bytes.")
+    announced = headers.first("Content-Length")
+    if announced.isdigit() and (len(announced) > 18 or int(announced) > limit * PATIENCE):
+        raise refusal
+    body, size = bytearray(), 0
+    async for chunk in http.stream():
+        size += len(chunk)
+        if size > limit * PATIENCE:
+            break
+        if size <= limit:
+            body += chunk
+    if size > limit:
+        raise refusal
+    return bytes(body)
