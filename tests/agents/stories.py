@@ -1,0 +1,242 @@
+"""Agents whose nodes note that they ran, for the tests of rounds, claims and crashes."""
+
+from typing import Annotated, Any
+
+from langgraph.graph import START, StateGraph
+from langgraph.types import Command, Send, interrupt
+from pydantic import BaseModel, field_validator
+from typing_extensions import TypedDict
+
+from tests.agents.journal import point, ran
+
+
+def append(left: list[str], right: list[str]) -> list[str]:
+    return left + right
+
+
+class State(TypedDict, total=False):
+    journal: str
+    answers: Annotated[list[str], append]
+
+
+def asking(name: str, question: str) -> Any:
+    """A node that asks one question and notes when it ran past it."""
+
+    def node(state: State) -> State:
+        ran(state["journal"], f"{name}?")
+        answer = interrupt(question)
+        point(state["journal"], name)
+        ran(state["journal"], name)
+        return {"answers": [f"{name}={answer}"]}
+
+    return node
+
+
+def working(name: str) -> Any:
+    """A node that asks nothing."""
+
+    def node(state: State) -> State:
+        point(state["journal"], name)
+        ran(state["journal"], name)
+        return {"answers": [name]}
+
+    return node
+
+
+def chain(**nodes: Any) -> StateGraph[Any]:
+    graph = StateGraph(State)
+    previous = START
+    for name, node in nodes.items():
+        graph.add_node(name, node)
+        graph.add_edge(previous, name)
+        previous = name
+    return graph
+
+
+def parallel(**nodes: Any) -> StateGraph[Any]:
+    graph = StateGraph(State)
+    for name, node in nodes.items():
+        graph.add_node(name, node)
+        graph.add_edge(START, name)
+    return graph
+
+
+one = chain(before=working("before"), ask=asking("ask", "Go?"))
+"""A node that works, then one that asks."""
+
+then = chain(ask=asking("ask", "Go?"), charge=working("charge"), ship=working("ship"))
+"""After the answer two nodes work, one after the other."""
+
+two = chain(first=asking("first", "First?"), second=asking("second", "Second?"))
+"""Two rounds, in two nodes."""
+
+same = chain(first=asking("first", "Sure?"), second=asking("second", "Sure?"))
+"""Two rounds with the same question."""
+
+pair = parallel(left=asking("left", "Left?"), right=asking("right", "Right?"))
+"""Two questions at once."""
+
+
+def both(state: State) -> State:
+    ran(state["journal"], "both")
+    name = interrupt("Name?")
+    point(state["journal"], "both-named")
+    colour = interrupt("Colour?")
+    point(state["journal"], "both")
+    return {"answers": [f"{name}={colour}"]}
+
+
+twice = chain(both=both)
+"""One node that asks twice."""
+
+
+def moving(state: State) -> State:
+    ran(state["journal"], "moving?")
+    first = interrupt("Delete A?")
+    ran(state["journal"], "moving-first")
+    second = interrupt("Delete B?")
+    ran(state["journal"], f"moving={first},{second}")
+    return {"answers": [f"moving={first},{second}"]}
+
+
+drift = parallel(moving=moving, right=asking("right", "Right?"))
+"""One branch asks a second question while the other is still at work."""
+
+
+class Inner(TypedDict, total=False):
+    journal: str
+    answers: Annotated[list[str], append]
+
+
+def inner_graph() -> Any:
+    graph = StateGraph(Inner)
+    graph.add_node("inner_first", asking("inner_first", "Inner A?"))
+    graph.add_node("inner_second", asking("inner_second", "Inner B?"))
+    graph.add_edge(START, "inner_first")
+    graph.add_edge("inner_first", "inner_second")
+    return graph.compile()
+
+
+_inner = inner_graph()
+
+nested = parallel(sub=_inner, right=asking("right", "Right?"))
+"""A subgraph of two questions as a node, beside a branch."""
+
+
+async def calling(state: State) -> State:
+    ran(state["journal"], "calling")
+    result = await _inner.ainvoke({"journal": state["journal"]})
+    return {"answers": result["answers"]}
+
+
+called = parallel(sub=calling, right=asking("right", "Right?"))
+"""The same subgraph, called inside a node."""
+
+
+def fan(state: State) -> list[Send]:
+    return [Send("item", {"journal": state["journal"], "name": name}) for name in "abc"]
+
+
+class Item(TypedDict, total=False):
+    journal: str
+    name: str
+
+
+def item(state: Item) -> State:
+    name = state.get("name", "")
+    answer = interrupt(f"Item {'c' if name == 'c' else 'x'}?")
+    ran(state.get("journal", ""), f"item-{name}")
+    return {"answers": [f"{name}={answer}"]}
+
+
+fanned = StateGraph(State).add_node("item", item).add_conditional_edges(START, fan, ["item"])
+"""A fan-out of three tasks, two of which ask the same."""
+
+
+class Even(BaseModel):
+    number: int
+
+    @field_validator("number")
+    @classmethod
+    def even(cls, value: int) -> int:
+        if value % 2:
+            raise ValueError("an even number is needed")
+        return value
+
+
+def picky(state: State) -> State:
+    ran(state["journal"], "picky?")
+    answer = interrupt("How many?", response_schema=Even)
+    ran(state["journal"], "picky")
+    return {"answers": [f"picky={answer.number}"]}
+
+
+choosy = parallel(picky=picky, right=asking("right", "Right?"))
+"""A question whose answer only the node can judge, beside one that anybody can."""
+
+choosy_alone = chain(picky=picky)
+
+
+async def slow(state: State) -> State:
+    import asyncio
+
+    ran(state["journal"], "slow?")
+    answer = interrupt("Slow?")
+    from pathlib import Path
+
+    (Path(state["journal"]) / "held-slow").touch()
+    while (Path(state["journal"]) / "hold-slow").exists():
+        await asyncio.sleep(0.005)
+    ran(state["journal"], "slow")
+    return {"answers": [f"slow={answer}"]}
+
+
+slowly = chain(slow=slow, after=working("after"))
+"""An async node that a test can hold."""
+
+
+def broken(state: State) -> State:
+    answer = interrupt("Fail?")
+    raise RuntimeError(f"secret {answer}")
+
+
+failing = chain(broken=broken)
+
+
+def endless(state: State) -> Command[Any]:
+    interrupt("Again?")
+    return Command(goto="endless")
+
+
+def url(state: State) -> State:
+    ran(state["journal"], "url?")
+    first = interrupt("Form first?")
+    reply = interrupt(
+        {
+            "type": "mcp_elicitation",
+            "requests": [
+                {
+                    "key": "page",
+                    "message": "Open it.",
+                    "mode": "url",
+                    "url": "https://example.com/a",
+                }
+            ],
+        }
+    )
+    ran(state["journal"], "url")
+    return {"answers": [f"{first}:{reply['responses']['page']['action']}"]}
+
+
+url_later = chain(url=url)
+"""A form first, a page in the next round."""
+
+stopping = StateGraph(State).add_node("work", working("work")).add_edge(START, "work")
+breakpoint_before = stopping.compile(interrupt_before=["work"])
+"""A static breakpoint."""
+
+done = chain(work=working("work"))
+"""Never asks."""
+
+steps = chain(ask=asking("ask", "Go?"), **{f"step{n}": working(f"step{n}") for n in range(4)})
+"""Four supersteps after the answer."""

@@ -1,0 +1,148 @@
+"""A conversation with `Rounds`: call a tool, answer its questions, look at what was stored.
+
+The agents note in a journal folder which nodes ran; see `tests.agents.journal`.
+"""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from core.catalog import Catalog
+from core.protocol import InputRequired, ToolResult
+from core.request_state import KeyRing
+from core.rounds import Call, Rounds
+from core.store import Store
+
+AGENTS = Path(__file__).parent / "agents" / "langgraph.json"
+KEY = "correct-horse-battery-staple-0123456789"
+MODES = frozenset({"form", "url"})
+
+catalog = Catalog.read(AGENTS)
+
+
+@dataclass(kw_only=True)
+class Instance:
+    """One instance of the product, as far as `core` goes."""
+
+    store: Store
+    rounds: Rounds
+    journal: Path
+    seconds: float = 20.0
+    defaults: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    async def call(
+        self,
+        agent: str,
+        answers: Mapping[str, Any] | None = None,
+        state: str | None = None,
+        **changes: Any,
+    ) -> ToolResult | InputRequired:
+        """One request for a tool; with a state it is a retry."""
+        tool = await catalog.tool(agent)
+        assert tool is not None
+        request = Call(
+            tool=tool,
+            arguments={"journal": str(self.journal)},
+            responses=answers,
+            request_state=state,
+            modes=MODES,
+            deadline=time.monotonic() + self.seconds,
+        )
+        return await self.rounds.call(replace(request, **self.defaults, **changes))
+
+    async def asks(self, agent: str, *arguments: Any, **changes: Any) -> InputRequired:
+        """A request that must lead to questions."""
+        answer = await self.call(agent, *arguments, **changes)
+        assert isinstance(answer, InputRequired), answer
+        return answer
+
+    async def ends(self, agent: str, *arguments: Any, **changes: Any) -> ToolResult:
+        """A request that must end the call."""
+        answer = await self.call(agent, *arguments, **changes)
+        assert isinstance(answer, ToolResult), answer
+        return answer
+
+    def ran(self) -> Counter[str]:
+        """How often each node ran."""
+        notes = self.journal / "ran"
+        return Counter(notes.read_text(encoding="utf-8").split()) if notes.exists() else Counter()
+
+
+@asynccontextmanager
+async def instance(
+    database: str,
+    journal: Path,
+    *,
+    keys: tuple[str, ...] = (KEY,),
+    audience: str = "",
+    **changes: Any,
+) -> AsyncGenerator[Instance]:
+    """An instance with connections of its own."""
+    store = Store(database)
+    rounds = Rounds(
+        catalog=changes.pop("catalog", catalog),
+        store=lambda: store,
+        keys=KeyRing(keys),
+        audience=audience,
+    )
+    try:
+        yield Instance(store=store, rounds=rounds, journal=journal, **changes)
+    finally:
+        await store.close()
+
+
+def accept(requests: InputRequired, **contents: Any) -> dict[str, Any]:
+    """An acceptance of every question, whose text a keyword tells: `accept(round, Left="a")`.
+
+    The keyword is the beginning of the question's message.
+    """
+    answers: dict[str, Any] = {}
+    for key, request in requests.requests.items():
+        message = request["params"]["message"]
+        value = next(
+            (value for start, value in contents.items() if message.startswith(start)), None
+        )
+        if value is not None:
+            content = value if isinstance(value, dict) else {"response": value}
+            answers[key] = {"action": "accept", "content": content}
+    return answers
+
+
+def said(result: ToolResult) -> str:
+    """The text of a result."""
+    return "\n".join(block["text"] for block in result.content)
+
+
+def rows(database: str) -> dict[str, int]:
+    """How many rows each table holds."""
+    tables = (
+        "intermezzo_calls",
+        "intermezzo_rounds",
+        "checkpoints",
+        "checkpoint_blobs",
+        "checkpoint_writes",
+    )
+    with psycopg.connect(database) as connection:
+        counts = [
+            connection.execute(
+                sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(table))
+            ).fetchone()
+            for table in tables
+        ]
+    return {table: count[0] for table, count in zip(tables, counts, strict=True) if count}
+
+
+async def until(true: Callable[[], bool], *, seconds: float = 10.0) -> None:
+    """Wait for something that another task or process does, and fail when it does not happen."""
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, "it did not happen"
+        await asyncio.sleep(0.005)
