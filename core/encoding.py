@@ -86,8 +86,7 @@ class _Encoder:
         if isinstance(value, list | tuple | deque):
             return self._array(cast("Iterable[Any]", value), path)
         if isinstance(value, set | frozenset):
-            items = self._array(cast("Iterable[Any]", value), path)
-            return sorted(items, key=dumps)
+            return _sorted(self._array(cast("Iterable[Any]", value), path))
         if callable(dump := getattr(value, "model_dump", None)) and not isinstance(value, type):
             return self.encode(_dumped(dump, value, path), path)
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -106,6 +105,13 @@ class _Encoder:
 
     def _array(self, items: Iterable[Any], path: str) -> list[Any]:
         return [self.encode(item, f"{path}[{index}]") for index, item in enumerate(items)]
+
+
+def _sorted(items: list[Any]) -> list[Any]:
+    try:
+        return sorted(items)
+    except TypeError:  # of several kinds
+        return sorted(items, key=dumps)
 
 
 _NOT_PLAIN: Final = object()
