@@ -1,0 +1,16 @@
+"""Why a pause can't be put to a person over MCP.
+
+Pure module. The text is the tool call's error result. It says what is in the way and how to change
+the graph: it is the first thing that whoever moves an agent here will read.
+"""
+
+from typing import Final
+
+PREFIX: Final = "This tool needs input that can't be asked over MCP"
+
+
+class CannotAsk(Exception):
+    """No question can be made of a pause; the call ends."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"{PREFIX}. {reason}")

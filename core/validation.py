@@ -1,0 +1,133 @@
+"""A JSON Schema that values are checked against, here and never elsewhere.
+
+Pure module. A reference to another document is not fetched. Formats are checked. Patterns run on an
+engine that takes linear time, so no schema can stall the process. Messages are jsonschema-rs's own:
+they are the ones that clients see.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, cast
+from urllib.parse import unquote
+
+if TYPE_CHECKING:
+    from jsonschema_rs import ValidationError, Validator
+
+ANNOTATIONS: Final = frozenset({"title", "description", "default"})
+
+_LONGEST: Final = 300
+"""Characters of a message: it quotes the value, and a value may be a megabyte."""
+
+
+class Unusable(Exception):
+    """Nothing can be checked against the schema; the text says why.
+
+    Attributes:
+        unresolved: whether the reason is a reference: to another document, or to nothing.
+    """
+
+    def __init__(self, message: str, *, unresolved: bool) -> None:
+        super().__init__(message)
+        self.unresolved = unresolved
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Misfit:
+    """The first thing about a value that does not fit.
+
+    Attributes:
+        field: the outermost property that it is about, or empty.
+        message: jsonschema-rs's sentence, which quotes the value.
+    """
+
+    field: str
+    message: str
+
+
+def follow(schema: dict[str, Any], document: dict[str, Any]) -> dict[str, Any]:
+    """A schema with its `$ref` replaced by what it refers to in its document.
+
+    Title, description and default beside the reference win over those at its target, as they do in
+    Pydantic's schemas.
+
+    Raises:
+        Unusable: the reference leaves the document, leads nowhere or to no object, or a keyword
+            beside it contradicts its target.
+    """
+    target = _target(schema["$ref"], document)
+    beside = {keyword: value for keyword, value in schema.items() if keyword != "$ref"}
+    return merged(target, beside)
+
+
+def merged(inner: dict[str, Any], outer: dict[str, Any]) -> dict[str, Any]:
+    """One schema that says what both say; the outer one names and describes.
+
+    Raises:
+        Unusable: they contradict each other.
+    """
+    for keyword in inner.keys() & outer.keys() - ANNOTATIONS:
+        if inner[keyword] != outer[keyword]:
+            raise Unusable(f'"{keyword}" is said twice, differently', unresolved=False)
+    return {**inner, **outer}
+
+
+class Check:
+    """A compiled schema."""
+
+    __slots__ = ("_validator",)
+
+    def __init__(self, schema: dict[str, Any]) -> None:
+        """Compile a schema of plain JSON.
+
+        Raises:
+            Unusable: it is no JSON Schema, or a reference in it leads nowhere or elsewhere.
+        """
+        # Not at the top: lists and refusals do without it.
+        import jsonschema_rs
+
+        try:
+            self._validator: Validator = jsonschema_rs.validator_for(
+                schema,
+                validate_formats=True,
+                retriever=_refuse,
+                pattern_options=jsonschema_rs.RegexOptions(),
+                # An address as it stands in an envelope, not "Ada <ada@example.com>".
+                email_options=jsonschema_rs.EmailOptions(allow_display_text=False),
+            )
+        except jsonschema_rs.ValidationError as error:
+            unresolved = isinstance(error.kind, jsonschema_rs.ValidationErrorKind.Referencing)
+            raise Unusable(_short(error.message), unresolved=unresolved) from error
+        except ValueError as error:
+            raise Unusable(_short(str(error)), unresolved=False) from error
+
+    def misfit(self, value: Any) -> Misfit | None:
+        """What about a plain value does not fit, or None when it fits."""
+        error = next(iter(self._validator.iter_errors(value)), None)
+        if error is None:
+            return None
+        return Misfit(field=_field(error), message=_short(error.message))
+
+
+def _target(reference: Any, document: dict[str, Any]) -> dict[str, Any]:
+    if not isinstance(reference, str) or not reference.startswith("#"):
+        raise Unusable(f"{reference} is another document, which is never fetched", unresolved=True)
+    target: Any = document
+    for step in unquote(reference[1:]).split("/")[1:]:
+        name = step.replace("~1", "/").replace("~0", "~")
+        target = cast("dict[str, Any]", target).get(name) if isinstance(target, dict) else None
+    if not isinstance(target, dict) or reference[1:2] not in ("", "/"):
+        raise Unusable(f"{reference} leads to no schema of an object", unresolved=True)
+    return cast("dict[str, Any]", target)
+
+
+def _field(error: "ValidationError") -> str:
+    if error.instance_path:
+        return str(error.instance_path[0])
+    return str(getattr(error.kind, "property", ""))  # of `required`: what is missing
+
+
+def _short(message: str) -> str:
+    return message if len(message) <= _LONGEST else f"{message[:_LONGEST]}…"
+
+
+def _refuse(uri: str) -> Any:
+    raise ValueError(f"never fetched: {uri}")
