@@ -1,8 +1,8 @@
 """Keeping a claim while its run lives: a claim outlives its holder, and not by much.
 
-On a server a claim lasts `LEASE` and is renewed every `RENEW_EVERY`, by a thread with a connection
-of its own: an async node that blocks the event loop would stop every renewal made there. A claim
-that can't be renewed any more is lost, and its run is told.
+On a server a claim is renewed three times in its life, by a thread with a connection of its own: an
+async node that blocks the event loop would stop every renewal made there. A claim that can't be
+renewed any more is lost, and its run is told.
 """
 
 import asyncio
@@ -20,10 +20,6 @@ import psycopg
 
 from core.records import Claim
 from core.store import RENEW, Store
-
-LEASE = timedelta(seconds=10)
-RENEW_EVERY = 3.0
-"""Seconds. Three renewals may fail before a claim lapses."""
 
 log = logging.getLogger(__name__)
 
@@ -43,12 +39,10 @@ class Renewals:
     next, and a call that is done before its first renewal never wakes it.
     """
 
-    def __init__(
-        self, store: Store, *, lease: timedelta = LEASE, every: float = RENEW_EVERY
-    ) -> None:
-        self.lease = lease
+    def __init__(self, store: Store, *, lease: timedelta) -> None:
         self._store = store
-        self._every = every
+        self._lease = lease
+        self._every = lease.total_seconds() * 0.3
         self._held: dict[UUID, _Held] = {}
         self._condition = threading.Condition()
         self._thread: threading.Thread | None = None
@@ -70,7 +64,9 @@ class Renewals:
                 loop.call_soon_threadsafe(lost)
 
         now = time.monotonic()
-        held = _Held(json.dumps(answers), tell, now + self._every, now + self.lease.total_seconds())
+        held = _Held(
+            json.dumps(answers), tell, now + self._every, now + self._lease.total_seconds()
+        )
         with self._condition:
             self._held[claim.id] = held
             if self._thread is None:
@@ -123,7 +119,7 @@ class Renewals:
         rows = connection.execute(
             self._store.statement(RENEW),
             {
-                "lease": self.lease,
+                "lease": self._lease,
                 "claims": list(due),
                 "answers": [held.answers for held in due.values()],
             },
@@ -131,16 +127,16 @@ class Renewals:
         renewed = {row[0] for row in rows}
         for id, held in due.items():
             held.renew_at = now + self._every
-            held.lapses_at = now + self.lease.total_seconds()
+            held.lapses_at = now + self._lease.total_seconds()
             if id not in renewed:
                 self._lose(id, held)
 
     def _give_up(self, due: dict[UUID, _Held]) -> None:
-        """Try again in a second, but for claims that will have lapsed by then."""
+        """Try again soon, but for claims that will have lapsed by then."""
         now = time.monotonic()
         for id, held in due.items():
-            held.renew_at = now + 1.0
-            if held.lapses_at <= now + 1.0:
+            held.renew_at = now + self._every / 3
+            if held.lapses_at <= held.renew_at:
                 self._lose(id, held)
 
     def _lose(self, id: UUID, held: _Held) -> None:

@@ -58,6 +58,9 @@ PAUSED: Final = timedelta(hours=24)
 KEPT: Final = timedelta(minutes=10)
 """How long the outcome of a finished call is kept for a repeat, or a round is withheld."""
 
+LEASE: Final = timedelta(seconds=10)
+"""How long a claim lasts unless it is renewed, on a server."""
+
 CANNOT_ANSWER: Final = "This tool paused to ask for human input, and this client can't answer it."
 CANNOT_RESUME: Final = "This tool paused to ask for human input, and this call can't be resumed."
 BREAKPOINT: Final = (
@@ -110,7 +113,7 @@ class Rounds:
     Args:
         store: opens the store; called when a call first needs rows.
         audience: which deployment the request states are for.
-        keep: whether a paused call may be kept at all.
+        lease: how long a claim outlives its holder at most, where claims are renewed.
     """
 
     def __init__(
@@ -120,6 +123,7 @@ class Rounds:
         store: "Callable[[], Store]",
         keys: KeyRing,
         audience: str = "",
+        lease: timedelta = LEASE,
     ) -> None:
         self._catalog = catalog
         self._open_store = store
@@ -130,6 +134,7 @@ class Rounds:
             limit = timedelta(minutes=catalog.default_ttl)
         self._paused = min(PAUSED, limit)
         self._kept = min(KEPT, limit)
+        self._lease = lease
         self._renewals: Renewals | None = None
         self._leftovers: set[asyncio.Task[None]] = set()
 
@@ -222,7 +227,7 @@ class Rounds:
                 call.tool.agent,
                 given=list(call.responses or ()),
                 modes=sorted(call.modes),
-                lease=self._lease(call),
+                lease=self._lease if call.lease is None else timedelta(seconds=call.lease),
             )
             if seen is None:
                 raise InvalidRequestState("unknown or expired")
@@ -384,13 +389,8 @@ class Rounds:
         from core.claims import Renewals
 
         if self._renewals is None:
-            self._renewals = Renewals(self._open_store())
+            self._renewals = Renewals(self._open_store(), lease=self._lease)
         return self._renewals
-
-    def _lease(self, call: Call) -> timedelta:
-        from core.claims import LEASE
-
-        return LEASE if call.lease is None else timedelta(seconds=call.lease)
 
     async def _run(
         self,

@@ -2,7 +2,7 @@
 
 import pytest
 
-pytest_plugins = ["tests.postgres"]
+pytest_plugins = ["tests.postgres", "tests.processes", "tests.projects"]
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,7 @@ async def instance(
     *,
     keys: tuple[str, ...] = (KEY,),
     audience: str = "",
+    lease: float = 10.0,
     **changes: Any,
 ) -> AsyncGenerator[Instance]:
     """An instance with connections of its own."""
@@ -92,6 +94,7 @@ async def instance(
         store=lambda: store,
         keys=KeyRing(keys),
         audience=audience,
+        lease=timedelta(seconds=lease),
     )
     try:
         yield Instance(store=store, rounds=rounds, journal=journal, **changes)

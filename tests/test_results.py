@@ -26,7 +26,7 @@ from mcp_types import CallToolResult, ImageContent, TextContent
 from pydantic import AnyUrl, BaseModel, ConfigDict, Field, RootModel, SecretStr, field_serializer
 
 from core.protocol import ToolResult
-from core.results import objects_only, render
+from core.results import render
 from core.tools import Tool
 
 TOOL = Tool(name="report", agent="report", description="Reports.", input_schema={"type": "object"})
@@ -293,16 +293,6 @@ class TestStructuredContent:
             ' answer: 3 is not of type "string"'
         )
         assert '"answer" is a required property' in refused({}, structured(SCHEMA))
-
-    def test_older_revisions_are_given_objects_alone(self) -> None:
-        array = render([1], tool=structured({"type": "array"}))
-        assert array.structured == [1]
-        narrowed = objects_only(array)
-        assert (narrowed.has_structured, narrowed.content) == (False, array.content)
-        whole = render({"answer": "x"}, tool=structured(SCHEMA))
-        assert objects_only(whole) is whole
-        plain = render([1], tool=TOOL)
-        assert objects_only(plain) is plain
 
 
 PIXEL = "iVBORw0KGgo="

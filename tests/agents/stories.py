@@ -195,6 +195,18 @@ slowly = chain(slow=slow, after=working("after"))
 """An async node that a test can hold."""
 
 
+async def block(state: State) -> State:
+    ran(state["journal"], "block?")
+    answer = interrupt("Block?")
+    point(state["journal"], "block")
+    ran(state["journal"], "block")
+    return {"answers": [f"block={answer}"]}
+
+
+blocking = chain(block=block)
+"""An async node that blocks the event loop while a test holds it."""
+
+
 def broken(state: State) -> State:
     answer = interrupt("Fail?")
     raise RuntimeError(f"secret {answer}")
