@@ -179,3 +179,25 @@ class TestClassesInCheckpoints:
             await graph.ainvoke(agent.input({"topic": "ants"}), config)
             assert await graph.ainvoke(Command(resume="yes"), config) == "ANTS yes"
         assert {name for _, name in agent.classes} == {"Draft"}
+
+    async def test_a_class_that_no_name_leads_to_is_a_warning(
+        self, project: Write, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        code = """
+            from langgraph.graph import START, StateGraph
+            from pydantic import BaseModel
+            from typing_extensions import TypedDict
+
+            class Outer(BaseModel):
+                class Inner(BaseModel):
+                    a: int = 1
+                inner: Inner = Inner()
+
+            class State(TypedDict, total=False):
+                outer: Outer
+
+            graph = StateGraph(State).add_node("n", lambda s: {}).add_edge(START, "n")
+        """
+        await Catalog.read(project({"agent.py": code})).tools()
+        (record,) = caplog.records
+        assert "after a pause a Outer.Inner is plain data" in record.getMessage()

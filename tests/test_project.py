@@ -121,6 +121,12 @@ def test_a_file_that_holds_no_object_is_refused(tmp_path: Path, text: str) -> No
     assert str(config) in problems(config)
 
 
+def test_two_members_of_one_name_are_refused(tmp_path: Path) -> None:
+    config = tmp_path / "langgraph.json"
+    config.write_text('{"graphs": {"a": "./a.py:graph", "a": "./b.py:graph"}}')
+    assert "an object has two members called 'a'" in problems(config)
+
+
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     assert "No such file" in problems(tmp_path / "langgraph.json")
 

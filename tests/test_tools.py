@@ -1,6 +1,7 @@
 """An agent as MCP shows it: name, description, schemas."""
 
 import json
+from typing import Any
 import textwrap
 
 import pytest
@@ -181,6 +182,47 @@ class TestSchemas:
             entry = {"path": "./agent.py:graph", "input_schema": schema}
             error = await load_problems(project({"agent.py": GRAPH}, {"shout": entry}))
             assert "its input schema can't be published" in str(error)
+
+    @pytest.mark.parametrize(
+        ("properties", "told"),
+        [
+            ({"a": {"type": "string", "x-mcp-header": "A B"}}, "a: 'A B' can't be part of"),
+            ({"a": {"type": "string", "x-mcp-header": ""}}, "a: '' can't be part of"),
+            ({"a": {"type": "string", "x-mcp-header": 3}}, "a: 3 can't be part of"),
+            ({"a": {"type": "number", "x-mcp-header": "A"}}, "a: x-mcp-header may stand on"),
+            ({"a": {"anyOf": [{"type": "string"}], "x-mcp-header": "A"}}, "a: x-mcp-header may"),
+            ({"a": {"items": {"type": "string", "x-mcp-header": "A"}}}, "a: x-mcp-header may"),
+            (
+                {
+                    "a": {"type": "string", "x-mcp-header": "Region"},
+                    "b": {"properties": {"c": {"type": "string", "x-mcp-header": "region"}}},
+                },
+                "b.c: 'region' is used twice",
+            ),
+        ],
+    )
+    async def test_a_header_that_clients_would_drop_the_tool_for_is_refused(
+        self, project: Write, properties: dict[str, Any], told: str
+    ) -> None:
+        schema = {"type": "object", "properties": properties}
+        entry = {"path": "./agent.py:graph", "input_schema": schema}
+        error = await load_problems(project({"agent.py": GRAPH}, {"shout": entry}))
+        assert f"clients would drop it for its input schema: {told}" in str(error)
+
+    @pytest.mark.parametrize(
+        "properties",
+        [
+            {"x-mcp-header": {"type": "string"}},
+            {"a": {"const": {"x-mcp-header": 3}}},
+            {"a": {"properties": {"b": {"type": "boolean", "x-mcp-header": "A-b"}}}},
+        ],
+    )
+    async def test_what_only_looks_like_a_wrong_header_is_served(
+        self, project: Write, properties: dict[str, Any]
+    ) -> None:
+        schema = {"type": "object", "properties": properties}
+        entry = {"path": "./agent.py:graph", "input_schema": schema}
+        await only_tool(project({"agent.py": GRAPH}, {"shout": entry}))
 
     async def test_an_input_without_a_schema_says_what_to_do(self, project: Write) -> None:
         code = """
