@@ -6,6 +6,7 @@ so inside the function that needs it.
 
 import copy
 import inspect
+import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from pydantic import PydanticUserError, TypeAdapter, ValidationError
 from typing_extensions import is_typeddict
 
 from core import schemas
-from core.declared import declared_classes
+from core.declared import declared_classes, is_found
 from core.entrypoints import entrypoint_of
 from core.errors import InvalidParams
 from core.factories import Builder, Graph, Occasion, Unfit, graph_of, load
@@ -32,6 +33,8 @@ from core.tools import Tool
 from core.validation import Check, Unusable
 
 OpenStore: TypeAlias = Callable[[], BaseStore | Awaitable[BaseStore]]
+
+_log: Final = logging.getLogger(__name__)
 
 _UNNAMED: Final = "LangGraph"
 """The name of every graph that was not given one."""
@@ -83,6 +86,14 @@ class Agent:
                     output_schema=_output_schema(graph),
                 )
                 _check_schemas(tool)
+                classes = declared_classes(graph)
+                for lost in sorted(each.__qualname__ for each in classes if not is_found(each)):
+                    _log.warning(
+                        "agent %s: after a pause a %s is plain data, because its module has no"
+                        " class of that name: define it at the top of the module",
+                        source.name,
+                        lost,
+                    )
                 return cls(
                     source=source,
                     serde=project.serde,
@@ -91,7 +102,7 @@ class Agent:
                     input_type=entrypoint.type if entrypoint else None,
                     context_type=graph.context_schema,
                     wrapped=None if source.input_schema else wrapped,
-                    classes=declared_classes(graph),
+                    classes=frozenset((each.__module__, each.__name__) for each in classes),
                 )
         except Unfit:
             raise
@@ -186,6 +197,8 @@ def _check_schemas(tool: Tool) -> None:
             Check(schema or {})
         except Unusable as error:
             raise Unfit(f"its {side} schema can't be published: {error}") from error
+    if problem := schemas.header_problem(tool.input_schema):
+        raise Unfit(f"clients would drop it for its input schema: {problem}")
 
 
 def _input_schema(graph: Graph) -> tuple[dict[str, Any], str | None]:

@@ -7,23 +7,23 @@ LangGraph.
 """
 
 import inspect
+import sys
 import typing
 from collections.abc import Iterator
 from dataclasses import is_dataclass
 from enum import Enum
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 from langgraph.graph import StateGraph
 from langgraph.pregel import Pregel
 from pydantic import BaseModel
+from typing_extensions import is_typeddict
 
 from core.entrypoints import Graph, function_of, hints
 
-Named: TypeAlias = tuple[str, str]
 
-
-def declared_classes(graph: Graph) -> frozenset[Named]:
-    """`(module, name)` of each class of data that a graph or a subgraph of it declares."""
+def declared_classes(graph: Graph) -> frozenset[type]:
+    """Each class of data that a graph or a subgraph of it declares."""
     found: set[type] = set()
     seen: set[int] = set()
     subgraphs = cast("Iterator[tuple[str, Any]]", graph.get_subgraphs(recurse=True))
@@ -31,7 +31,12 @@ def declared_classes(graph: Graph) -> frozenset[Named]:
         if isinstance(each, Pregel):
             for declared in _declarations(cast("Graph", each)):
                 _collect(declared, found, seen)
-    return frozenset((each.__module__, each.__name__) for each in found)
+    return frozenset(found)
+
+
+def is_found(declared: type) -> bool:
+    """Whether a checkpoint finds the class by the name of its module and its own."""
+    return getattr(sys.modules.get(declared.__module__), declared.__name__, None) is declared
 
 
 def _declarations(graph: Graph) -> Iterator[Any]:
@@ -71,9 +76,17 @@ def _collect(declared: Any, found: set[type], seen: set[int]) -> None:
         return
     if _is_data(declared):
         found.add(declared)
-    if _is_data(declared) or typing.is_typeddict(declared):
-        for hint in hints(declared).values():
-            _collect(hint, found, seen)
+    if issubclass(declared, BaseModel):
+        members: list[Any] = [each.annotation for each in declared.model_fields.values()]
+    else:
+        members = _members(declared)
+    for member in members:
+        _collect(member, found, seen)
+
+
+def _members(declared: Any) -> list[Any]:
+    structured = is_typeddict(declared) or (_is_data(declared) and not issubclass(declared, Enum))
+    return list(hints(declared).values()) if structured else []
 
 
 def _is_data(declared: type) -> bool:

@@ -108,7 +108,7 @@ class Project:
         path = path.resolve()
         try:
             data = path.read_bytes()
-            config = json.loads(data)
+            config = json.loads(data, object_pairs_hook=_object)
         except (OSError, ValueError) as error:
             raise CatalogError(path, [f"it is not readable JSON: {error}"]) from error
         if not isinstance(config, dict):
@@ -340,6 +340,16 @@ _JSON_NAMES: Final[dict[Any, str]] = {
     list: "an array",
     str: "a string",
 }
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object, whose second member of a name would replace the first without a word."""
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"an object has two members called {twice!r}")
+    return members
 
 
 def _members(value: Any) -> dict[str, Any]:

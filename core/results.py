@@ -30,14 +30,6 @@ def render(output: Any, *, tool: Tool) -> ToolResult:
     return _structured(value, [text(dumps(value))], tool, given=tool.output_schema is not None)
 
 
-def objects_only(result: ToolResult) -> ToolResult:
-    """The result for clients of revisions before 2026-07-28, which refuse structured content that
-    is not an object. The text says the same."""
-    if not result.has_structured or isinstance(result.structured, dict):
-        return result
-    return ToolResult(content=result.content, is_error=result.is_error)
-
-
 def _with_content(value: dict[str, Any], tool: Tool) -> ToolResult:
     rest = {key: each for key, each in value.items() if key != CONTENT_KEY}
     blocks = content(value[CONTENT_KEY])

@@ -5,6 +5,7 @@ object at the root, one short definition in place of LangChain's dozen message c
 definition that nothing refers to.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Any, Final, TypeAlias, cast
 
@@ -31,7 +32,14 @@ LangChain's own schema is 20 kB long and refuses the usual `{"role": "user", "co
 which fits several of its message classes at once.
 """
 
+HEADER: Final = "x-mcp-header"
+"""A property that carries it is mirrored by clients into an `Mcp-Param-*` header."""
+
 _HUMAN: Final = "#/$defs/HumanMessage"
+_TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_VALUES: Final = frozenset({"const", "default", "enum", "examples"})
+_NAMED: Final = frozenset({"$defs", "dependentSchemas", "patternProperties", "properties"})
+"""Keywords whose members are schemas by name."""
 
 
 def object_root(schema: Schema) -> Schema:
@@ -72,6 +80,30 @@ def without_property(schema: Schema, name: str) -> Schema:
     if "required" in schema:
         changed["required"] = [each for each in schema["required"] if each != name]
     return pruned(changed)
+
+
+def header_problem(schema: Schema) -> str | None:
+    """Why clients would drop a tool for its `x-mcp-header`; None when they would not.
+
+    2026-07-28, Streamable HTTP, "Custom Headers from Tool Parameters": a token, no two alike but
+    for case, on a string, integer or boolean that is reached through `properties` alone.
+    """
+    seen: set[str] = set()
+    for path, node, reached in _places(schema, "", reached=True):
+        if HEADER not in node:
+            continue
+        token = node[HEADER]
+        if not isinstance(token, str) or not _TOKEN.fullmatch(token):
+            return f"{path}: {token!r} can't be part of a header's name"
+        if token.casefold() in seen:
+            return f"{path}: {token!r} is used twice"
+        if not reached or node.get("type") not in ("boolean", "integer", "string"):
+            return (
+                f"{path}: {HEADER} may stand on a string, integer or boolean property only, one"
+                " that can't be null and is in no list"
+            )
+        seen.add(token.casefold())
+    return None
 
 
 def pruned(schema: Schema) -> Schema:
@@ -117,6 +149,24 @@ def _nodes(node: Any) -> Iterator[Schema]:
     elif isinstance(node, list):
         for each in cast("list[Any]", node):
             yield from _nodes(each)
+
+
+def _places(node: Any, path: str, *, reached: bool) -> Iterator[tuple[str, Schema, bool]]:
+    """Every schema in a schema, with its path and whether `properties` alone lead to it."""
+    if isinstance(node, list):
+        for each in cast("list[Any]", node):
+            yield from _places(each, path, reached=False)
+    if not isinstance(node, dict):
+        return
+    schema = cast("Schema", node)
+    yield path, schema, reached
+    for keyword, value in schema.items():
+        if keyword in _NAMED and isinstance(value, dict):
+            for name, each in cast("Schema", value).items():
+                inner = f"{path}.{name}".lstrip(".")
+                yield from _places(each, inner, reached=reached and keyword == "properties")
+        elif keyword not in _VALUES:
+            yield from _places(value, path, reached=False)
 
 
 def _references(schema: Schema) -> Iterator[str]:

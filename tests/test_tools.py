@@ -1,8 +1,8 @@
 """An agent as MCP shows it: name, description, schemas."""
 
 import json
-from typing import Any
 import textwrap
+from typing import Any
 
 import pytest
 
