@@ -81,7 +81,7 @@ class Agent:
                 tool = Tool(
                     name=source.name,
                     agent=source.name,
-                    description=source.description or _doc(made, graph, module),
+                    description=source.description or _doc(source.name, made, graph, module),
                     input_schema=source.input_schema or input_schema,
                     output_schema=_output_schema(graph),
                 )
@@ -244,7 +244,7 @@ def _output_schema(graph: Graph) -> dict[str, Any] | None:
     return rest if rest["properties"] else None
 
 
-def _doc(made: Any, graph: Graph, module: ModuleType) -> str:
+def _doc(name: str, made: Any, graph: Graph, module: ModuleType) -> str:
     """The first paragraph of the docstring nearest to the graph, or a sentence that is never
     empty."""
     maker = made if inspect.isroutine(made) else None
@@ -253,7 +253,7 @@ def _doc(made: Any, graph: Graph, module: ModuleType) -> str:
         text = inspect.cleandoc(getattr(candidate, "__doc__", None) or "")
         if text:
             return " ".join(text.split("\n\n")[0].split())
-    return f"Run the agent {graph.name}." if graph.name != _UNNAMED else "Run this agent."
+    return f"Run the {name if graph.name == _UNNAMED else graph.name} agent."
 
 
 def _validated(wanted: Any, value: Any, what: str) -> Any:

@@ -25,6 +25,7 @@ MESSAGE: Final[Schema] = {
         },
     },
     "required": ["content"],
+    "anyOf": [{"required": ["role"]}, {"required": ["type"]}],
 }
 """What LangChain reads as a message: `role` and `content`, or its own `type` and `content`.
 

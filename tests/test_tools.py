@@ -33,10 +33,10 @@ class TestDescriptions:
         assert (await only_tool(path)).description == "Shouts."
 
     async def test_else_it_is_a_sentence_that_is_never_empty(self, project: Write) -> None:
-        assert (await only_tool(project({"agent.py": GRAPH}))).description == "Run this agent."
+        assert (await only_tool(project({"agent.py": GRAPH}))).description == "Run the shout agent."
         named = textwrap.dedent(GRAPH) + 'named = builder.compile(name="Shouter")\n'
         path = project({"named.py": named}, {"shout": "./named.py:named"})
-        assert (await only_tool(path)).description == "Run the agent Shouter."
+        assert (await only_tool(path)).description == "Run the Shouter agent."
 
 
 class TestSchemas:
@@ -127,6 +127,7 @@ class TestSchemas:
             assert tool.problem(arguments) is None
             output = await run(path, "shout", arguments)
             assert output["messages"][-1].content == "HI"
+        assert tool.problem({"messages": [{"content": "hi"}]}) is not None
 
     async def test_what_a_field_says_of_itself_survives(self, project: Write) -> None:
         code = """
