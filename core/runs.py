@@ -107,15 +107,16 @@ class Run:
         )
         async with opening as graph:
             modes = ["updates", "values"] + (["custom"] if self._progress else [])
-            stream = graph.astream(
+            stream: Any = graph.astream(
                 input,
                 config,
                 context=self._context,
+                output_keys=graph.output_channels,  # as `ainvoke` has it: the output, not the state
                 stream_mode=modes,  # pyright: ignore[reportArgumentType] - a list of literals
                 # In a stored call LangGraph waits for each checkpoint before the next step.
                 durability="sync" if durable else "async",
             )
-            async with aclosing(stream) as chunks:  # pyright: ignore[reportArgumentType]
+            async with aclosing(stream) as chunks:
                 async for mode, chunk in chunks:
                     if mode == "values":
                         output = chunk

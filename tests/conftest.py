@@ -2,7 +2,7 @@
 
 import pytest
 
-pytest_plugins = ["tests.postgres", "tests.processes", "tests.projects"]
+pytest_plugins = ["tests.postgres", "tests.processes", "tests.projects", "tests.served"]
 
 
 @pytest.fixture

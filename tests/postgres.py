@@ -58,6 +58,12 @@ def database(postgres_server: str, migrated_template: str) -> Iterator[str]:
     yield from _database(postgres_server, migrated_template)
 
 
+@pytest.fixture(scope="session")
+def shared_database(postgres_server: str, migrated_template: str) -> Iterator[str]:
+    """A migrated database for tests whose calls do not meet."""
+    yield from _database(postgres_server, migrated_template)
+
+
 def _database(server: str, template: str) -> Iterator[str]:
     name = f"test_{os.getpid()}_{next(_numbers)}"
     _execute(

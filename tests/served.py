@@ -1,4 +1,4 @@
-"""Served processes: `python -m handler serve`, started as anyone starts it, and requests to them."""
+"""Served processes: `python -m handler serve` as anyone starts it, and requests to them."""
 
 import json
 import os
@@ -124,12 +124,14 @@ def served(shared_database: str) -> Generator[Served]:
 
 def post(url: str, method: str, *, id: Any = 1, **changes: Any) -> httpx.Response:
     """A request of the newest revision; keywords change its params, `headers` its headers."""
-    headers = changes.pop("headers", {})
+    headers = {"MCP-Protocol-Version": LATEST, "Mcp-Method": method}
+    if "name" in changes:
+        headers["Mcp-Name"] = str(changes["name"])
+    headers.update(changes.pop("headers", {}))
     params = {"_meta": META, **changes}
-    named = {"Mcp-Name": params["name"]} if "name" in params else {}
     return httpx.post(
         url,
-        headers={"MCP-Protocol-Version": LATEST, "Mcp-Method": method, **named, **headers},
+        headers=headers,
         json={"jsonrpc": "2.0", "id": id, "method": method, "params": params},
         timeout=60,
     )

@@ -21,9 +21,15 @@ def no_rounds() -> NoReturn:
     raise AssertionError("nothing here may run an agent")
 
 
-def endpoint(config: Path = EXAMPLES, **changes: Any) -> Endpoint:
-    settings = {"name": "agents", "version": "1.2.3", "ttl_ms": 5, **changes}
-    return Endpoint(catalog=Catalog.read(config), rounds=no_rounds, **settings)
+def endpoint(config: Path = EXAMPLES, *, private: bool = False) -> Endpoint:
+    return Endpoint(
+        catalog=Catalog.read(config),
+        rounds=no_rounds,
+        name="agents",
+        version="1.2.3",
+        ttl_ms=5,
+        private=private,
+    )
 
 
 async def answer(
