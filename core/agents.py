@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Final, Self, TypeAlias, cast
 
-from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables import RunnableConfig, ensure_config
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import StateGraph
@@ -72,8 +72,8 @@ class Agent:
         Raises:
             Unfit: it can't be imported or served. `__cause__` is what its own code raised.
         """
-        module, made = load(source, project)
         try:
+            module, made = load(source, project)
             async with graph_of(made, source, Occasion()) as graph:
                 _check_subgraphs(graph)
                 entrypoint = entrypoint_of(graph)
@@ -132,7 +132,7 @@ class Agent:
             Unfit: the factory did not make a graph.
         """
         late = LateStore(store) if store else None
-        occasion = Occasion(run=True, config=config, context=context, store=late)
+        occasion = Occasion(run=True, config=ensure_config(config), context=context, store=late)
         async with graph_of(self.made, self.source, occasion) as graph:
             # A shallow copy, because Pregel.copy forgets which classes a strict checkpoint may
             # hold and checks the whole graph again.
@@ -209,7 +209,7 @@ def _input_schema(graph: Graph) -> tuple[dict[str, Any], str | None]:
         if entrypoint:
             schema = TypeAdapter(entrypoint.type).json_schema()
         else:
-            schema = graph.get_input_jsonschema()
+            schema = _without_managed(graph, graph.get_input_jsonschema())
     except _NO_SCHEMA as error:
         raise Unfit(
             f"its input has no JSON Schema ({type(error).__name__}: {error}): give the graph an"
@@ -232,7 +232,7 @@ def _output_schema(graph: Graph) -> dict[str, Any] | None:
     if declared.output_schema is declared.state_schema:
         return None
     try:
-        schema = graph.get_output_jsonschema()
+        schema = _without_managed(graph, graph.get_output_jsonschema())
     except _NO_SCHEMA:
         return None
     if schemas.mentions_messages(schema):
@@ -242,6 +242,13 @@ def _output_schema(graph: Graph) -> dict[str, Any] | None:
         return root
     rest = schemas.without_property(root, CONTENT_KEY)
     return rest if rest["properties"] else None
+
+
+def _without_managed(graph: Graph, schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema without the values that LangGraph itself provides, such as the steps left."""
+    for name in getattr(getattr(graph, "builder", None), "managed", ()):
+        schema = schemas.without_property(schema, name)
+    return schema
 
 
 def _doc(name: str, made: Any, graph: Graph, module: ModuleType) -> str:

@@ -33,8 +33,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, cast
 
-DEEPEST: Final = 200
-"""Levels of nesting: more than any output needs, fewer than a JSON reader gives up at."""
+DEEPEST: Final = 100
+"""Levels of nesting: more than any output needs, fewer than exhaust a stack or a JSON reader."""
 
 
 _SHOWN: Final = 100

@@ -10,9 +10,9 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from types import ModuleType
-from typing import Any, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
-from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables import RunnableConfig, ensure_config
 from langgraph.graph import StateGraph
 from langgraph.pregel import Pregel
 from langgraph.store.base import BaseStore
@@ -24,6 +24,11 @@ from core.project import Project, Source
 from core.tools import closest
 
 Builder: TypeAlias = StateGraph[Any, Any, Any, Any]
+
+
+_INSTALL: Final = (
+    " (install it where the server runs, or name the folder that holds it in dependencies)"
+)
 
 
 class Unfit(Exception):
@@ -40,7 +45,7 @@ class Occasion:
     """
 
     run: bool = False
-    config: RunnableConfig = field(default_factory=RunnableConfig)
+    config: RunnableConfig = field(default_factory=ensure_config)
     context: Any = None
     store: BaseStore | None = None
 
@@ -61,7 +66,7 @@ class Occasion:
 
 
 def load(source: Source, project: Project) -> tuple[ModuleType, Any]:
-    """Import the module that a source names, and find the attribute in it.
+    """Import the module that a source names, and find the attribute in it; a graph is compiled.
 
     Raises:
         Unfit: either failed. `__cause__` is what the module's own code raised.
@@ -73,14 +78,16 @@ def load(source: Source, project: Project) -> tuple[ModuleType, Any]:
             module = modules.load_module(source.module or "")
     except (Exception, SystemExit) as error:
         why = f"{type(error).__name__}: {error}"
-        raise Unfit(f"{source.reference}: importing it failed: {why}") from error
+        fix = _INSTALL if isinstance(error, ModuleNotFoundError) else ""
+        raise Unfit(f"{source.reference}: importing it failed: {why}{fix}") from error
     members = vars(module)
     if source.attribute not in members:
         graphs = [name for name, value in members.items() if isinstance(value, Pregel | StateGraph)]
         has = f" (it has {', '.join(graphs)})" if graphs else ""
         near = closest(source.attribute, graphs) or has
         raise Unfit(f"{source.reference}: it has no attribute {source.attribute!r}{near}")
-    return module, members[source.attribute]
+    made = members[source.attribute]
+    return module, cast("Builder", made).compile() if isinstance(made, StateGraph) else made
 
 
 @asynccontextmanager

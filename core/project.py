@@ -5,6 +5,7 @@ Reading imports no agent and no LangGraph. Everything wrong with a file is told 
 
 import hashlib
 import json
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -105,7 +106,9 @@ class Project:
         Raises:
             CatalogError: with every problem that can be seen without importing an agent.
         """
-        path = path.resolve()
+        # Made absolute, but no link is followed: a mounted file is often a link to elsewhere, while
+        # its paths are meant from where it is seen.
+        path = Path(os.path.abspath(path))
         try:
             data = path.read_bytes()
             config = json.loads(data, object_pairs_hook=_object)
@@ -164,7 +167,7 @@ class _Reading:
             if not isinstance(dependency, str):
                 self.problems.append(f"dependencies: {dependency!r} is not a string")
                 continue
-            folder = (self.root / dependency).resolve()
+            folder = Path(os.path.abspath(self.root / dependency))
             if folder.is_dir():
                 folders.append(folder)
                 # A project with a src folder is installed in LangGraph's image, not put on a path.
@@ -284,7 +287,7 @@ class _Reading:
             return {}
         if "/" not in place and "\\" not in place and not place.endswith(".py"):
             return {"module": place}
-        file = (self.root / place).resolve()
+        file = Path(os.path.abspath(self.root / place))
         if not file.is_file():
             near = closest(place, [f"./{each.relative_to(self.root)}" for each in self._python()])
             self.problems.append(f"{where}: there is no file {place!r}{near}")

@@ -36,7 +36,6 @@ which fits several of its message classes at once.
 HEADER: Final = "x-mcp-header"
 """A property that carries it is mirrored by clients into an `Mcp-Param-*` header."""
 
-_HUMAN: Final = "#/$defs/HumanMessage"
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUES: Final = frozenset({"const", "default", "enum", "examples"})
 _NAMED: Final = frozenset({"$defs", "dependentSchemas", "patternProperties", "properties"})
@@ -61,7 +60,7 @@ def wrapped(schema: Schema, name: str) -> Schema:
 
 
 def short_messages(schema: Schema) -> Schema:
-    """The schema with every union of LangChain's message classes replaced by `MESSAGE`."""
+    """The schema with LangChain's base message and each union of its messages told as `MESSAGE`."""
     replaced = _replace_messages(schema)
     if replaced == schema:
         return schema
@@ -70,8 +69,8 @@ def short_messages(schema: Schema) -> Schema:
 
 
 def mentions_messages(schema: Schema) -> bool:
-    """Whether a union of LangChain's message classes is somewhere in the schema."""
-    return any(_is_message_union(node) for node in _nodes(schema))
+    """Whether `short_messages` would find something to replace."""
+    return any(_is_message(node) for node in _nodes(schema))
 
 
 def without_property(schema: Schema, name: str) -> Schema:
@@ -129,15 +128,16 @@ def _replace_messages(node: Any) -> Any:
     if not isinstance(node, dict):
         return node
     members = cast("Schema", node)
-    if _is_message_union(members):
-        rest = {key: each for key, each in members.items() if key not in ("oneOf", "discriminator")}
+    if _is_message(members):
+        rest = {key: each for key, each in members.items() if key not in ("oneOf", "$ref")}
         return {**rest, "$ref": "#/$defs/Message"}
     return {key: _replace_messages(value) for key, value in members.items()}
 
 
-def _is_message_union(node: Schema) -> bool:
+def _is_message(node: Schema) -> bool:
     choices = node.get("oneOf")
-    return isinstance(choices, list) and {"$ref": _HUMAN} in choices
+    union = isinstance(choices, list) and {"$ref": "#/$defs/HumanMessage"} in choices
+    return union or node.get("$ref") == "#/$defs/BaseMessage"
 
 
 def _nodes(node: Any) -> Iterator[Schema]:

@@ -61,7 +61,7 @@ async def test_a_factory_sees_the_run_and_is_closed_after_it(project: Write) -> 
         @asynccontextmanager
         async def make(config, runtime: ServerRuntime):
             running = runtime.execution_runtime
-            seen.append((config.get("configurable"), running and running.context))
+            seen.append((config["configurable"], running and running.context))
             yield graph
             seen.append("closed")
         """
@@ -72,13 +72,13 @@ async def test_a_factory_sees_the_run_and_is_closed_after_it(project: Write) -> 
     async with agent.open(config, saver=None, context="who") as graph:
         await graph.ainvoke({"word": "hey"}, config)
     seen = agent.made.__wrapped__.__globals__["seen"]
-    assert seen == [(None, None), "closed", ({"thread_id": "1"}, "who"), "closed"]
+    assert seen == [({}, None), "closed", ({"thread_id": "1"}, "who"), "closed"]
 
 
 async def test_an_import_that_fails_names_the_file_and_keeps_the_cause(project: Write) -> None:
     error = await load_problems(project({"agent.py": "import nothing_of_this_name"}))
     assert "graphs.'shout': ./agent.py:graph: importing it failed" in str(error)
-    assert "No module named 'nothing_of_this_name'" in str(error)
+    assert "No module named 'nothing_of_this_name' (install it where the server" in str(error)
     assert isinstance(error.__cause__, ModuleNotFoundError)
     assert not any("agent_" in name for name in sys.modules if name.startswith("agent_"))
 

@@ -109,14 +109,23 @@ class TestSchemas:
         assert "outputSchema" not in any_output.listed(any_output=False)
         assert "outputSchema" in object_output.listed(any_output=False)
 
-    async def test_messages_are_published_in_short_and_taken_by_role(self, project: Write) -> None:
-        code = """
-            from langgraph.graph import START, MessagesState, StateGraph
+    @pytest.mark.parametrize("messages", ["list[AnyMessage]", "list[BaseMessage]"])
+    async def test_messages_are_published_in_short_and_taken_by_role(
+        self, project: Write, messages: str
+    ) -> None:
+        code = f"""
+            from typing import Annotated
+            from langchain_core.messages import AnyMessage, BaseMessage
+            from langgraph.graph import START, StateGraph, add_messages
+            from typing_extensions import TypedDict
 
-            def reply(state: MessagesState) -> dict:
-                return {"messages": [("ai", state["messages"][0].content.upper())]}
+            class State(TypedDict):
+                messages: Annotated[{messages}, add_messages]
 
-            graph = StateGraph(MessagesState).add_node(reply).add_edge(START, "reply")
+            def reply(state: State) -> dict:
+                return {{"messages": [("ai", state["messages"][0].content.upper())]}}
+
+            graph = StateGraph(State).add_node(reply).add_edge(START, "reply")
         """
         path = project({"agent.py": code})
         tool = await only_tool(path)
@@ -128,6 +137,22 @@ class TestSchemas:
             output = await run(path, "shout", arguments)
             assert output["messages"][-1].content == "HI"
         assert tool.problem({"messages": [{"content": "hi"}]}) is not None
+
+    async def test_what_langgraph_provides_itself_is_not_asked_for(self, project: Write) -> None:
+        code = """
+            from langgraph.graph import START, StateGraph
+            from langgraph.managed import RemainingSteps
+            from typing_extensions import TypedDict
+
+            class State(TypedDict):
+                word: str
+                remaining_steps: RemainingSteps
+
+            graph = StateGraph(State).add_node("n", lambda s: {}).add_edge(START, "n")
+        """
+        tool = await only_tool(project({"agent.py": code}))
+        assert list(tool.input_schema["properties"]) == ["word"]
+        assert tool.problem({"word": "x"}) is None
 
     async def test_what_a_field_says_of_itself_survives(self, project: Write) -> None:
         code = """
