@@ -129,3 +129,19 @@ async def test_the_echo_never_asks() -> None:
     assert result.structured == {"echo": "hi"}
     assert tool.problem({"message": "hi"}) is None
     assert tool.problem({}) == 'Invalid arguments for echo: "message" is a required property'
+
+
+@pytest.mark.parametrize(("name", "per_interrupt"), [("mailer", 2), ("mailer_per_call", 1)])
+async def test_the_mailer_sends_what_was_approved(name: str, per_interrupt: int) -> None:
+    conversation = Conversation(name)
+    request = "Write to ada@example.com and bob@example.com about Launch"
+    questions = await conversation.call(messages=[{"role": "user", "content": request}])
+    assert len(questions) == 2 // per_interrupt
+    approve: Any = {"type": "approve"}
+    decision: Any = {"decisions": [approve] * 2} if name == "mailer" else approve
+    output = await conversation.answer(*[decision] * len(questions))
+    tool = await CATALOG.tool(name)
+    assert tool is not None
+    (told,) = render(output, tool=tool).content
+    last = json.loads(told["text"])["messages"][-1]["content"]
+    assert last == 'Sent "Launch" to ada@example.com.\nSent "Launch" to bob@example.com.'
