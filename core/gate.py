@@ -21,15 +21,14 @@ class Gate(AsyncCallbackHandler):
 
     run_inline = True
     raise_error = True
-    ignore_llm = True
-    ignore_retriever = True
-    ignore_agent = True
-    ignore_chat_model = True
-    ignore_custom_event = True
-    ignore_retry = True
 
     def __init__(self, state: CallState) -> None:
         self._state = state
+
+    @property
+    def ignore_llm(self) -> bool:
+        """Models stream without us: their tokens are no concern of the gate."""
+        return True
 
     async def on_chain_start(
         self,

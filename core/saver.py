@@ -266,8 +266,8 @@ class CallState:
         write = self._head(ns).get((task, WRITES_IDX_MAP[INTERRUPT]))
         if write is None:
             return []
-        value = self.serde.loads_typed(write.value) if write.loaded else write.value
-        return list(value) if isinstance(value, Sequence) else [value]
+        value: Any = self.serde.loads_typed(write.value) if write.loaded else write.value
+        return [value] if isinstance(value, Interrupt) else list(value)
 
     def _path(self, ns: str, task: str) -> str:
         """A task's path from the root, by which a fresh thread orders its tasks alike.

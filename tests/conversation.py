@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import psycopg
 from psycopg import sql
@@ -114,7 +114,7 @@ def accept(requests: InputRequired, **contents: Any) -> dict[str, Any]:
             (value for start, value in contents.items() if message.startswith(start)), None
         )
         if value is not None:
-            content = value if isinstance(value, dict) else {"response": value}
+            content = cast("Any", value if isinstance(value, dict) else {"response": value})
             answers[key] = {"action": "accept", "content": content}
     return answers
 

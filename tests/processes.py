@@ -11,7 +11,6 @@ import signal
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
@@ -41,7 +40,7 @@ class Worker:
     """One process and the requests it was given."""
 
     process: BaseProcess
-    answers: Connection
+    answers: Any  # the receiving end of a pipe; its type differs between platforms
     copies: int
 
     @property
@@ -92,7 +91,7 @@ class Processes:
         **changes: Any,
     ) -> Worker:
         """A process that answers a request, or several copies of it at once."""
-        mine, theirs = _context.Pipe(duplex=False)
+        mine, theirs = multiprocessing.Pipe(duplex=False)
         arguments = (self.database, str(self.journal), agent, answers, state, copies, changes)
         process = _context.Process(target=_work, args=(theirs, *arguments), daemon=True)
         process.start()
@@ -117,7 +116,7 @@ def processes(database: str, tmp_path: Path) -> Iterator[Processes]:
 
 
 def _work(
-    answers: Connection,
+    answers: Any,
     database: str,
     journal: str,
     agent: str,

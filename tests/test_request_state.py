@@ -93,13 +93,11 @@ def test_what_is_no_token_at_all_is_refused_alike(token: str) -> None:
     refused(KeyRing([OLD]), token)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [lambda t: t + "\n", lambda t: " " + t, lambda t: t[:-1], lambda t: t + "=", str.upper],
-)
-def test_a_token_with_something_added_or_lost_is_refused(change: Any) -> None:
+def test_a_token_with_something_added_or_lost_is_refused() -> None:
     keys = KeyRing([OLD])
-    refused(keys, change(keys.seal(CALL, 1, BINDING)))
+    token = keys.seal(CALL, 1, BINDING)
+    for changed in (token + "\n", " " + token, token[:-1], token + "=", token.upper()):
+        refused(keys, changed)
 
 
 def test_parts_of_two_tokens_do_not_make_a_third() -> None:

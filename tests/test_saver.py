@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from enum import Enum
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 from uuid import UUID, uuid4
 
-import psycopg
 import pytest
 from langchain_core.runnables import RunnableConfig
 from langgraph.channels.delta import DeltaChannel
@@ -22,7 +21,8 @@ from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command, StateSnapshot, interrupt
-from psycopg.rows import dict_row
+from psycopg import AsyncConnection
+from psycopg.rows import DictRow, dict_row
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
@@ -84,21 +84,25 @@ def odd(state: Plain) -> Plain:
     }
 
 
-def step(name: str) -> Callable[[Any], Any]:
+Node: TypeAlias = Any
+"""A node function, or a compiled subgraph."""
+
+
+def step(name: str) -> Node:
     def node(state: Any) -> Any:
         return {"log": [name]} | ({"often": [name]} if "often" in str(state) else {})
 
     return node
 
 
-def asks(name: str) -> Callable[[Any], Any]:
+def asks(name: str) -> Node:
     def node(state: Any) -> Any:
         return {"log": [f"{name}={interrupt(name)}"]}
 
     return node
 
 
-def line(schema: Any, **nodes: Any) -> StateGraph[Any]:
+def line(schema: Any, **nodes: Node) -> StateGraph[Any]:
     graph = StateGraph(schema)
     previous = START
     for name, node in nodes.items():
@@ -150,7 +154,7 @@ async def stored_by_langgraph(
     Its PostgreSQL saver can't keep text with NUL or an infinite number; its saver in memory can.
     """
     config: RunnableConfig = {"configurable": {"thread_id": str(uuid4())}}
-    async with await psycopg.AsyncConnection.connect(
+    async with await AsyncConnection[DictRow].connect(
         database, autocommit=True, row_factory=dict_row
     ) as connection:
         saver = AsyncPostgresSaver(connection, serde=serde)
@@ -196,7 +200,7 @@ async def stored_by_us(
         await compiled.ainvoke(Command(resume=values), config, durability="sync")
         await state.close()
         await store.next(claim, {}, asking, state.rows(), withheld=False, ttl=hour)
-    async with await psycopg.AsyncConnection.connect(
+    async with await AsyncConnection[DictRow].connect(
         database, autocommit=True, row_factory=dict_row
     ) as connection:
         reading = graph.compile(checkpointer=AsyncPostgresSaver(connection, serde=serde))

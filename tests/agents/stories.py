@@ -1,11 +1,13 @@
 """Agents whose nodes note that they ran, for the tests of rounds, claims and crashes."""
 
+import asyncio
+from pathlib import Path
 from typing import Annotated, Any
 
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command, Send, interrupt
 from pydantic import BaseModel, field_validator
-from typing_extensions import TypedDict
+from typing_extensions import NotRequired, TypedDict
 
 from tests.agents.journal import point, ran
 
@@ -14,15 +16,15 @@ def append(left: list[str], right: list[str]) -> list[str]:
     return left + right
 
 
-class State(TypedDict, total=False):
+class State(TypedDict):
     journal: str
-    answers: Annotated[list[str], append]
+    answers: NotRequired[Annotated[list[str], append]]
 
 
 def asking(name: str, question: str) -> Any:
     """A node that asks one question and notes when it ran past it."""
 
-    def node(state: State) -> State:
+    def node(state: State) -> dict[str, Any]:
         ran(state["journal"], f"{name}?")
         answer = interrupt(question)
         point(state["journal"], name)
@@ -35,7 +37,7 @@ def asking(name: str, question: str) -> Any:
 def working(name: str) -> Any:
     """A node that asks nothing."""
 
-    def node(state: State) -> State:
+    def node(state: State) -> dict[str, Any]:
         point(state["journal"], name)
         ran(state["journal"], name)
         return {"answers": [name]}
@@ -77,7 +79,7 @@ pair = parallel(left=asking("left", "Left?"), right=asking("right", "Right?"))
 """Two questions at once."""
 
 
-def both(state: State) -> State:
+def both(state: State) -> dict[str, Any]:
     ran(state["journal"], "both")
     name = interrupt("Name?")
     point(state["journal"], "both-named")
@@ -90,7 +92,7 @@ twice = chain(both=both)
 """One node that asks twice."""
 
 
-def moving(state: State) -> State:
+def moving(state: State) -> dict[str, Any]:
     ran(state["journal"], "moving?")
     first = interrupt("Delete A?")
     ran(state["journal"], "moving-first")
@@ -103,13 +105,8 @@ drift = parallel(moving=moving, right=asking("right", "Right?"))
 """One branch asks a second question while the other is still at work."""
 
 
-class Inner(TypedDict, total=False):
-    journal: str
-    answers: Annotated[list[str], append]
-
-
 def inner_graph() -> Any:
-    graph = StateGraph(Inner)
+    graph = StateGraph(State)
     graph.add_node("inner_first", asking("inner_first", "Inner A?"))
     graph.add_node("inner_second", asking("inner_second", "Inner B?"))
     graph.add_edge(START, "inner_first")
@@ -123,7 +120,7 @@ nested = parallel(sub=_inner, right=asking("right", "Right?"))
 """A subgraph of two questions as a node, beside a branch."""
 
 
-async def calling(state: State) -> State:
+async def calling(state: State) -> dict[str, Any]:
     ran(state["journal"], "calling")
     result = await _inner.ainvoke({"journal": state["journal"]})
     return {"answers": result["answers"]}
@@ -137,15 +134,15 @@ def fan(state: State) -> list[Send]:
     return [Send("item", {"journal": state["journal"], "name": name}) for name in "abc"]
 
 
-class Item(TypedDict, total=False):
+class Item(TypedDict):
     journal: str
     name: str
 
 
-def item(state: Item) -> State:
-    name = state.get("name", "")
+def item(state: Item) -> dict[str, Any]:
+    name = state["name"]
     answer = interrupt(f"Item {'c' if name == 'c' else 'x'}?")
-    ran(state.get("journal", ""), f"item-{name}")
+    ran(state["journal"], f"item-{name}")
     return {"answers": [f"{name}={answer}"]}
 
 
@@ -164,7 +161,7 @@ class Even(BaseModel):
         return value
 
 
-def picky(state: State) -> State:
+def picky(state: State) -> dict[str, Any]:
     ran(state["journal"], "picky?")
     answer = interrupt("How many?", response_schema=Even)
     ran(state["journal"], "picky")
@@ -177,13 +174,9 @@ choosy = parallel(picky=picky, right=asking("right", "Right?"))
 choosy_alone = chain(picky=picky)
 
 
-async def slow(state: State) -> State:
-    import asyncio
-
+async def slow(state: State) -> dict[str, Any]:
     ran(state["journal"], "slow?")
     answer = interrupt("Slow?")
-    from pathlib import Path
-
     (Path(state["journal"]) / "held-slow").touch()
     while (Path(state["journal"]) / "hold-slow").exists():
         await asyncio.sleep(0.005)
@@ -195,7 +188,7 @@ slowly = chain(slow=slow, after=working("after"))
 """An async node that a test can hold."""
 
 
-async def block(state: State) -> State:
+async def block(state: State) -> dict[str, Any]:
     ran(state["journal"], "block?")
     answer = interrupt("Block?")
     point(state["journal"], "block")
@@ -207,7 +200,7 @@ blocking = chain(block=block)
 """An async node that blocks the event loop while a test holds it."""
 
 
-def broken(state: State) -> State:
+def broken(state: State) -> dict[str, Any]:
     answer = interrupt("Fail?")
     raise RuntimeError(f"secret {answer}")
 
@@ -220,7 +213,7 @@ def endless(state: State) -> Command[Any]:
     return Command(goto="endless")
 
 
-def url(state: State) -> State:
+def url(state: State) -> dict[str, Any]:
     ran(state["journal"], "url?")
     first = interrupt("Form first?")
     reply = interrupt(
