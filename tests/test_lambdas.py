@@ -1,0 +1,273 @@
+"""The Lambda entry points, given the events that gateways send."""
+
+import base64
+import json
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+import pytest
+
+from core.protocol import LATEST
+from handler import lambdas
+from handler.lambdas import Process
+from tests.clock import move
+from tests.served import EXAMPLES, KEY, META
+
+ARGUMENTS: dict[str, Any] = {"name": "greeter", "arguments": {}}
+ADA = {"user_name": {"action": "accept", "content": {"name": "Ada"}}}
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What the platform says of an invocation."""
+
+    seconds: float = 29.0
+
+    def get_remaining_time_in_millis(self) -> int:
+        return int(self.seconds * 1000)
+
+
+@pytest.fixture
+def process(database: str) -> Iterator[Process]:
+    """An execution environment that has handled nothing yet."""
+    environ = {
+        "DATABASE_URL": database,
+        "REQUEST_STATE_KEYS": KEY,
+        "INTERMEZZO_CONFIG": str(EXAMPLES),
+    }
+    started = Process(environ)
+    yield started
+    started.close()
+
+
+def message(method: str, **params: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"_meta": META, **params}}
+
+
+def headers(body: dict[str, Any]) -> dict[str, str]:
+    named = {"mcp-name": body["params"]["name"]} if "name" in body["params"] else {}
+    return {
+        "content-type": "application/json",
+        "host": "abc.execute-api.eu-west-1.amazonaws.com",
+        "mcp-protocol-version": LATEST,
+        "mcp-method": body["method"],
+        **named,
+    }
+
+
+def http_api(
+    body: dict[str, Any], *, path: str = "/mcp", stage: str = "$default"
+) -> dict[str, Any]:
+    """An event of an HTTP API, or of a function URL: payload 2.0."""
+    http = {"method": "POST", "path": path, "sourceIp": "192.0.2.1", "userAgent": "a"}
+    return {
+        "version": "2.0",
+        "routeKey": "$default",
+        "rawPath": path,
+        "rawQueryString": "",
+        "headers": headers(body),
+        "requestContext": {"http": http, "stage": stage, "domainName": "abc"},
+        "body": json.dumps(body),
+        "isBase64Encoded": False,
+    }
+
+
+def rest_api(body: dict[str, Any]) -> dict[str, Any]:
+    """An event of a REST API, whose context has the stage and whose path has not."""
+    sent = headers(body)
+    return {
+        "resource": "/mcp",
+        "path": "/mcp",
+        "httpMethod": "POST",
+        "headers": sent,
+        "multiValueHeaders": {name: [value] for name, value in sent.items()},
+        "queryStringParameters": None,
+        "multiValueQueryStringParameters": None,
+        "pathParameters": None,
+        "requestContext": {"path": "/prod/mcp", "stage": "prod", "identity": {"sourceIp": "::1"}},
+        "body": json.dumps(body),
+        "isBase64Encoded": False,
+    }
+
+
+def load_balancer(body: dict[str, Any]) -> dict[str, Any]:
+    """An event of a load balancer."""
+    return {
+        "requestContext": {"elb": {"targetGroupArn": "arn:aws:elasticloadbalancing:x"}},
+        "httpMethod": "POST",
+        "path": "/mcp",
+        "queryStringParameters": {},
+        "headers": headers(body),
+        "body": json.dumps(body),
+        "isBase64Encoded": False,
+    }
+
+
+def result(answer: dict[str, Any]) -> dict[str, Any]:
+    assert answer["statusCode"] == 200, answer
+    assert answer.get("isBase64Encoded", False) is False
+    return json.loads(answer["body"])["result"]
+
+
+def call(process: Process, **params: Any) -> dict[str, Any]:
+    body = message("tools/call", **ARGUMENTS, **params)
+    return result(process.endpoint(http_api(body), Context()))
+
+
+def two_rounds(process: Process) -> str:
+    """A whole call; returns what the agent says at its end."""
+    asked = call(process)
+    ended = call(process, inputResponses=ADA, requestState=asked["requestState"])
+    return ended["content"][0]["text"]
+
+
+def test_fifty_warm_invocations_all_succeed_half_of_them_paused_and_resumed(
+    process: Process,
+) -> None:
+    ends = [two_rounds(process) for _ in range(25)]
+    assert ends == ['{"greeting":"Hello, Ada!"}'] * 25
+
+
+def test_twenty_at_once_in_a_cold_process_all_succeed(process: Process) -> None:
+    with ThreadPoolExecutor(20) as threads:
+        ends = list(threads.map(two_rounds, [process] * 20))
+    assert ends == ['{"greeting":"Hello, Ada!"}'] * 20
+
+
+def test_a_paused_call_survives_that_every_connection_is_cut(
+    process: Process, database: str
+) -> None:
+    asked = call(process)
+    with psycopg.connect(database, autocommit=True) as connection:
+        cut = connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        ).fetchall()
+    assert cut
+    ended = call(process, inputResponses=ADA, requestState=asked["requestState"])
+    assert ended["content"][0]["text"] == '{"greeting":"Hello, Ada!"}'
+
+
+def test_every_kind_of_event_gets_the_same_answer(process: Process) -> None:
+    body = message("tools/list")
+    events = [http_api(body), rest_api(body), load_balancer(body)]
+    answers = [process.endpoint(event, Context()) for event in events]
+    assert all(answer["statusCode"] == 200 for answer in answers)
+    assert len({answer["body"] for answer in answers}) == 1
+
+
+def test_a_body_in_base64_is_a_body(process: Process) -> None:
+    event = http_api(message("tools/list"))
+    event["body"] = base64.b64encode(event["body"].encode()).decode()
+    event["isBase64Encoded"] = True
+    event["headers"]["content-type"] = "application/json; charset=utf-8"
+    assert result(process.endpoint(event, Context()))["tools"]
+
+
+@pytest.mark.parametrize("path", ["/prod/mcp", "/mcp"])
+def test_a_named_stage_before_the_path_is_not_part_of_it(process: Process, path: str) -> None:
+    event = http_api(message("tools/list"), path=path, stage="prod")
+    assert result(process.endpoint(event, Context()))["tools"]
+
+
+@pytest.mark.parametrize("path", ["/production/mcp", "/prod", "/prod/", "/prodmcp", "/"])
+def test_what_only_begins_like_a_stage_is_another_path(process: Process, path: str) -> None:
+    event = http_api(message("tools/list"), path=path, stage="prod")
+    assert process.endpoint(event, Context())["statusCode"] == 404
+
+
+def test_any_host_is_ours(process: Process) -> None:
+    event = http_api(message("server/discover"))
+    event["headers"]["host"] = "anything.example.com"
+    assert process.endpoint(event, Context())["statusCode"] == 200
+
+
+def test_get_is_405_at_once(process: Process) -> None:
+    event = http_api(message("tools/list"))
+    event["requestContext"]["http"]["method"] = "GET"
+    answer = process.endpoint(event, Context())
+    assert (answer["statusCode"], answer["headers"]["allow"]) == (405, "POST")
+
+
+def test_a_notification_is_202(process: Process) -> None:
+    event = http_api(message("tools/list"))
+    event["body"] = json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"})
+    answer = process.endpoint(event, Context())
+    assert (answer["statusCode"], answer["body"]) == (202, "")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"headers": None, "body": None},
+        {"body": None},
+        {"body": ""},
+    ],
+)
+def test_an_event_that_lacks_something_is_a_bad_request(
+    process: Process, change: dict[str, Any]
+) -> None:
+    answer = process.endpoint({**http_api(message("tools/list")), **change}, Context())
+    assert answer["statusCode"] in (200, 400, 415)
+    assert json.loads(answer["body"])["error"]
+
+
+@pytest.mark.parametrize("event", [{}, {"detail-type": "Scheduled Event"}, {"version": "2.0"}])
+def test_an_event_that_is_no_http_request_is_a_json_error_at_500(
+    process: Process, event: dict[str, Any]
+) -> None:
+    answer = process.endpoint(event, Context())
+    assert answer["statusCode"] == 500
+    assert answer["headers"]["content-type"] == "application/json"
+    assert json.loads(answer["body"])["error"]["code"] == -32603
+
+
+def test_wrong_settings_are_a_json_error_at_500_and_tell_the_log_everything(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    process = Process({})
+    answer = process.endpoint(http_api(message("tools/list")), Context())
+    process.close()
+    assert answer["statusCode"] == 500
+    assert "DATABASE_URL" not in answer["body"]
+    assert "DATABASE_URL is not set" in caplog.text
+    assert "REQUEST_STATE_KEYS is not set" in caplog.text
+
+
+def test_an_invocation_about_to_end_says_so_instead_of_running(process: Process) -> None:
+    started = time.monotonic()
+    body = message("tools/call", **ARGUMENTS)
+    answer = process.endpoint(http_api(body), Context(seconds=lambdas.MARGIN + 0.001))
+    assert time.monotonic() - started < 5
+    assert answer["statusCode"] == 200
+    told = json.loads(answer["body"])
+    assert "error" in told or told["result"]["isError"]
+
+
+def test_the_sweep_deletes_what_has_expired_and_the_endpoint_goes_on(
+    process: Process, database: str
+) -> None:
+    call(process)
+    assert process.sweep({"source": "aws.scheduler"}, Context()) == {"deleted": 0}
+    move(database, seconds=25 * 3600)
+    assert process.sweep({"source": "aws.scheduler"}, Context()) == {"deleted": 1}
+    move(database, seconds=0)
+    assert two_rounds(process) == '{"greeting":"Hello, Ada!"}'
+
+
+def test_migrate_brings_an_empty_database_up_once(empty_database: str) -> None:
+    process = Process({"DATABASE_URL": empty_database})
+    first = process.migrate({}, Context())
+    second = process.migrate({}, Context())
+    process.close()
+    assert first["applied"]
+    assert second == {"applied": []}
+
+
+def test_the_entry_points_are_those_of_one_process() -> None:
+    entries = (lambdas.endpoint, lambdas.sweep, lambdas.migrate)
+    assert len({id(entry.__self__) for entry in entries}) == 1
