@@ -60,7 +60,7 @@ async def migrate(
         _locked(guard, wait),
     ):
         applied = await _apply_files(connection, schema)
-        await _set_up_checkpoints(connection, schema)
+        await _set_up_langgraph(connection, schema)
         return applied
 
 
@@ -141,8 +141,9 @@ async def _search_in(connection: AsyncConnection[Any], schema: str) -> None:
     await connection.execute(SQL("SET LOCAL search_path TO {}").format(Identifier(schema)))
 
 
-async def _set_up_checkpoints(connection: AsyncConnection[DictRow], schema: str) -> None:
+async def _set_up_langgraph(connection: AsyncConnection[DictRow], schema: str) -> None:
     from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+    from langgraph.store.postgres.aio import AsyncPostgresStore
 
     # LangGraph's statements name no schema, and some can't run in a transaction, where the search
     # path could be local. Where the role's own default leads to the schema nothing need be set.
@@ -151,3 +152,4 @@ async def _set_up_checkpoints(connection: AsyncConnection[DictRow], schema: str)
     if row is None or row["schema"] != schema:
         await connection.execute(SQL("SET search_path TO {}").format(Identifier(schema)))
     await AsyncPostgresSaver(connection).setup()
+    await AsyncPostgresStore(connection).setup()

@@ -48,6 +48,10 @@ from core.request_state import Binding, KeyRing
 from core.tools import Tool
 
 if TYPE_CHECKING:
+    from langgraph.store.base import BaseStore
+
+    from core.agent_store import AgentStore
+    from core.agents import OpenStore
     from core.claims import Renewals
     from core.runs import Finished, Paused, Run, Stopped
     from core.store import Store
@@ -136,6 +140,7 @@ class Rounds:
         self._kept = min(KEPT, limit)
         self._lease = lease
         self._renewals: Renewals | None = None
+        self._stores: AgentStore | None = None
         self._leftovers: set[asyncio.Task[None]] = set()
 
     async def call(self, call: Call) -> ToolResult | InputRequired:
@@ -162,8 +167,12 @@ class Rounds:
         id = uuid4()
         run = await self._run(call, id)
         try:
+            input = run.input(call.arguments)
+        except InvalidParams as misfit:
+            return error_result(misfit.message)
+        try:
             async with asyncio.timeout_at(call.deadline):
-                came_to = await self._first_run(call, run)
+                came_to = await self._first_run(call, run, input)
         except TimeoutError:
             return error_result(OUT_OF_TIME)
         if isinstance(came_to, ToolResult):
@@ -174,10 +183,10 @@ class Rounds:
         )
         return self._input_required(call, id, 1, came_to)
 
-    async def _first_run(self, call: Call, run: "Run") -> ToolResult | Round:
+    async def _first_run(self, call: Call, run: "Run", input: Any) -> ToolResult | Round:
         """To the result, or to the round to ask: the second, when the first is answered already."""
         try:
-            came_to = self._came_to(call, await run.start(call.arguments))
+            came_to = self._came_to(call, await run.start(input))
             if isinstance(came_to, Round) and call.responses:
                 _require_modes(came_to, call)
                 match read(came_to, call.responses):
@@ -412,10 +421,20 @@ class Rounds:
             agent,
             CallState(str(id), agent.serializer(), rows=rows, sink=sink),
             context=agent.context(call.context),
-            store=None,
+            store=self._agent_store(),
             configurable=call.configurable,
             progress=call.progress,
         )
+
+    def _agent_store(self) -> "OpenStore":
+        async def opened() -> "BaseStore":
+            from core.agent_store import AgentStore
+
+            if self._stores is None:
+                self._stores = AgentStore(self._open_store())
+            return await self._stores()
+
+        return opened
 
     def _binding(self, call: Call) -> Binding:
         return Binding(

@@ -81,9 +81,17 @@ class Run:
         self._configurable = dict(configurable or {})
         self._progress = progress
 
-    async def start(self, arguments: dict[str, Any]) -> Finished | Paused | Stopped:
+    def input(self, arguments: dict[str, Any]) -> Any:
+        """What to start with.
+
+        Raises:
+            InvalidParams: the agent's own validation refuses the arguments.
+        """
+        return self._agent.input(arguments)
+
+    async def start(self, input: Any) -> Finished | Paused | Stopped:
         """Run from the beginning."""
-        return await self._drive(self._agent.input(arguments), durable=False)
+        return await self._drive(input, durable=False)
 
     async def resume(
         self, values: Mapping[str, Any], *, durable: bool

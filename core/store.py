@@ -445,7 +445,7 @@ class Store:
             Interrupted: the connection broke.
             StoreError: tables are missing; the text names the command that makes them.
         """
-        pool = await self._pool()
+        pool = await self.pool()
         try:
             connection = await pool.getconn()
         except psycopg.OperationalError as error:  # a PoolTimeout is one
@@ -463,7 +463,8 @@ class Store:
         finally:
             await pool.putconn(connection)
 
-    async def _pool(self) -> AsyncConnectionPool[AsyncConnection[DictRow]]:
+    async def pool(self) -> AsyncConnectionPool[AsyncConnection[DictRow]]:
+        """This event loop's connections, in autocommit mode and without prepared statements."""
         loop = asyncio.get_running_loop()
         if (pool := self._pools.get(loop)) is None:
             pool = AsyncConnectionPool(

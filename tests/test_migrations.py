@@ -31,6 +31,8 @@ async def test_an_empty_database_gets_every_table(empty_database: str) -> None:
         "checkpoints",
         "checkpoint_blobs",
         "checkpoint_writes",
+        "store",
+        "store_migrations",
     }
 
 

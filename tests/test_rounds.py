@@ -238,6 +238,15 @@ async def test_a_sibling_of_a_corrected_answer_does_not_run_again(here: Instance
     assert (here.ran()["right"], here.ran()["picky"]) == (1, 1)
 
 
+async def test_an_agent_that_asks_for_langgraphs_store_gets_one_that_outlives_its_calls(
+    here: Instance,
+) -> None:
+    for known, told in (("nothing", "tea"), ("tea", "milk")):
+        asked = await here.asks("remembering")
+        result = await here.ends("remembering", accept(asked, Remember=told), asked.request_state)
+        assert f'"answers":["{known}"]' in said(result)
+
+
 # Clients that can't be asked.
 
 

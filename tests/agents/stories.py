@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 from typing import Annotated, Any
 
+from langgraph.config import get_store
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command, Send, interrupt
 from pydantic import BaseModel, field_validator
@@ -245,3 +246,15 @@ done = chain(work=working("work"))
 
 steps = chain(ask=asking("ask", "Go?"), **{f"step{n}": working(f"step{n}") for n in range(4)})
 """Four supersteps after the answer."""
+
+
+async def remember(state: State) -> dict[str, Any]:
+    store = get_store()
+    known = await store.aget(("notes",), "last")
+    answer = interrupt("Remember what?")
+    await store.aput(("notes",), "last", {"text": answer})
+    return {"answers": [known.value["text"] if known else "nothing"]}
+
+
+remembering = chain(remember=remember)
+"""An agent that asks for LangGraph's store."""
