@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from core.errors import InvalidParams
+from core.validation import Misfit
 
 Action: TypeAlias = Literal["accept", "decline", "cancel"]
 
@@ -58,20 +59,18 @@ class Unfit(Exception):
 
     Attributes:
         message: what the client is told.
-        field: the form field that it is about, or empty.
-        reason: why it does not fit; it may quote the answer.
+        misfits: the fields that do not fit and why; a reason may quote the answer.
     """
 
-    def __init__(self, field: str, reason: str, *, message: str = MISMATCH) -> None:
+    def __init__(self, *misfits: Misfit, message: str = MISMATCH) -> None:
         super().__init__(message)
         self.message = message
-        self.field = field
-        self.reason = reason
+        self.misfits = misfits
 
     def refusal(self, key: str) -> InvalidParams:
         """The same as an error on the wire."""
-        data = {"key": key, "field": self.field, "reason": self.reason}
-        return InvalidParams(self.message, data=data, reason="an answer does not fit")
+        errors = [{"key": key, "field": each.field, "reason": each.reason} for each in self.misfits]
+        return InvalidParams(self.message, data={"errors": errors}, reason="an answer does not fit")
 
 
 def parse(key: str, response: Any, *, form: bool) -> Answer:
@@ -96,7 +95,7 @@ def parse(key: str, response: Any, *, form: bool) -> Answer:
     if content is None:
         return Answer(action="accept")
     if not isinstance(content, dict):
-        raise Unfit("", "the content is not an object").refusal(key)
+        raise Unfit(Misfit("", "the content is not an object")).refusal(key)
     return Answer(action="accept", content=cast("dict[str, Any]", content))
 
 
@@ -107,4 +106,5 @@ def withheld(action: Literal["decline", "cancel"]) -> Withheld:
 
 def _malformed(key: str, reason: str) -> InvalidParams:
     message = f'The answer to "{key}" can\'t be read: {reason}.'
-    return InvalidParams(message, data={"key": key, "reason": reason}, reason="a malformed answer")
+    data = {"errors": [{"key": key, "field": "", "reason": reason}]}
+    return InvalidParams(message, data=data, reason="an answer is malformed")

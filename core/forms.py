@@ -13,6 +13,7 @@ from core import fields, plain, validation
 from core.answers import Unfit
 from core.cannot_ask import CannotAsk
 from core.fields import Schema
+from core.validation import Misfit
 
 RESPONSE: Final = "response"
 """The one field of a form whose schema is not an object."""
@@ -174,22 +175,21 @@ def _check_form(requested: Schema) -> None:
         raise CannotAsk(f"A form's schema has at most {LARGEST} bytes, and this one {size}.")
     _check_schema(requested)
     defaults = {name: field["default"] for name, field in asked.items() if "default" in field}
-    misfit = validation.Check({**requested, "required": []}).misfit(defaults)
-    if misfit is not None:
-        raise CannotAsk(f'The default of the field "{misfit.field}" is wrong: {misfit.message}.')
+    for each in validation.Check({**requested, "required": []}).misfits(defaults):
+        raise CannotAsk(f'The default of the field "{each.field}" is wrong: {each.reason}.')
 
 
 def _check_plain(name: str, value: Any) -> None:
     try:
         plain.check(value)
     except plain.NotPlain as error:
-        raise Unfit(name, str(error)) from error
+        raise Unfit(Misfit(name, str(error))) from error
 
 
 def _check_fit(schema: Schema, value: Any, *, field: str = "") -> None:
-    misfit = validation.Check(schema).misfit(value)
-    if misfit is not None:
-        raise Unfit(field or misfit.field, misfit.message)
+    misfits = validation.Check(schema).misfits(value)
+    if misfits:
+        raise Unfit(*(Misfit(field or each.field, each.reason) for each in misfits))
 
 
 def _meant(name: str, kind: str, value: Any) -> Any:
@@ -198,5 +198,5 @@ def _meant(name: str, kind: str, value: Any) -> Any:
         _check_plain(name, whole)
         return whole
     if kind == "array" and len(set(value)) < len(value):
-        raise Unfit(name, "a choice is taken twice")
+        raise Unfit(Misfit(name, "a choice is taken twice"))
     return value

@@ -23,7 +23,8 @@ class Pending:
         schema: the response schema as raised, JSON Schema.
         namespace: the checkpoint namespace of the write that lists it.
         task: the id of that write's task.
-        path: that task's path: it orders equal questions, and a fresh thread orders alike.
+        path: the paths of the tasks from the root to that one. It orders equal questions, and a
+            fresh thread orders alike.
     """
 
     id: str
@@ -35,14 +36,9 @@ class Pending:
 
 
 def ordered(pending: Sequence[Pending]) -> list[Pending]:
-    """Each interrupt once, as its deepest task lists it, in the order of the paths that lead to it
-    from the root of the graph."""
-    listed: dict[str, list[Pending]] = {}
-    for each in pending:
-        listed.setdefault(each.id, []).append(each)
-    chains = [sorted(chain, key=_depth) for chain in listed.values()]
-    chains.sort(key=lambda chain: [each.path for each in chain])
-    return [chain[-1] for chain in chains]
+    """Each interrupt once, as its deepest task lists it, in the order of the paths."""
+    deepest = {each.id: each for each in sorted(pending, key=_depth)}
+    return sorted(deepest.values(), key=lambda each: each.path)
 
 
 def encoded(value: Any, name: str) -> Any:

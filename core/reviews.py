@@ -17,6 +17,7 @@ from core import forms, plain, validation
 from core.answers import Answer, Given, Unfit, Withheld, withheld
 from core.approvals import Approval, branches
 from core.cannot_ask import CannotAsk
+from core.validation import Misfit
 
 _TITLES: Final = {
     "approve": "Approve",
@@ -97,7 +98,7 @@ class Review:
             args = _edited_args(content.get("args"))
             return {"type": "edit", self.edited: {"name": self.tool, "args": args}}
         if kind == "respond" and not message.strip():
-            raise Unfit("message", "the answer to send in place of the tool is missing")
+            raise Unfit(Misfit("message", "the answer to send in place of the tool is missing"))
         if kind == "respond" or (kind == "reject" and message.strip()):
             return {"type": kind, "message": message}
         return {"type": kind}
@@ -107,10 +108,10 @@ class Review:
             return
         kind = decision["type"]
         own = (branch for name, branch in branches(self.schema) if name == kind)
-        misfit = validation.Check(next(own, self.schema)).misfit(decision)
-        if misfit is not None:
-            message = f"The decision does not fit the tool: {misfit.message}"
-            raise Unfit("args", misfit.message, message=message)
+        misfits = validation.Check(next(own, self.schema)).misfits(decision)
+        if misfits:
+            message = f"The decision does not fit the tool: {misfits[0].reason}"
+            raise Unfit(*(Misfit("args", each.reason) for each in misfits), message=message)
 
 
 def review(approval: Approval) -> Review:
@@ -202,7 +203,7 @@ def _edited_args(text: str | None) -> dict[str, Any]:
     try:
         args = plain.parse(text or "")
     except plain.NotPlain as error:
-        raise Unfit("args", f"the arguments are not a JSON object: {error}") from error
+        raise Unfit(Misfit("args", f"the arguments are not a JSON object: {error}")) from error
     if not isinstance(args, dict):
-        raise Unfit("args", "the arguments are not a JSON object")
+        raise Unfit(Misfit("args", "the arguments are not a JSON object"))
     return cast("dict[str, Any]", args)

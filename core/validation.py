@@ -6,6 +6,7 @@ they are the ones that clients see.
 """
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import unquote
 
@@ -14,8 +15,11 @@ if TYPE_CHECKING:
 
 ANNOTATIONS: Final = frozenset({"title", "description", "default"})
 
+_MOST: Final = 10
+"""Misfits that are told of one value."""
+
 _LONGEST: Final = 300
-"""Characters of a message: it quotes the value, and a value may be a megabyte."""
+"""Characters of a reason: it quotes the value, and a value may be a megabyte."""
 
 
 class Unusable(Exception):
@@ -30,17 +34,17 @@ class Unusable(Exception):
         self.unresolved = unresolved
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Misfit:
-    """The first thing about a value that does not fit.
+    """Something about a value that does not fit.
 
     Attributes:
         field: the outermost property that it is about, or empty.
-        message: jsonschema-rs's sentence, which quotes the value.
+        reason: a sentence, which may quote the value.
     """
 
     field: str
-    message: str
+    reason: str
 
 
 def follow(schema: dict[str, Any], document: dict[str, Any]) -> dict[str, Any]:
@@ -99,12 +103,10 @@ class Check:
         except ValueError as error:
             raise Unusable(_short(str(error)), unresolved=False) from error
 
-    def misfit(self, value: Any) -> Misfit | None:
-        """What about a plain value does not fit, or None when it fits."""
-        error = next(iter(self._validator.iter_errors(value)), None)
-        if error is None:
-            return None
-        return Misfit(field=_field(error), message=_short(error.message))
+    def misfits(self, value: Any) -> list[Misfit]:
+        """What about a plain value does not fit: nothing when it fits, the first few otherwise."""
+        errors = islice(self._validator.iter_errors(value), _MOST)
+        return [Misfit(_field(error), _short(error.message)) for error in errors]
 
 
 def _target(reference: Any, document: dict[str, Any]) -> dict[str, Any]:
