@@ -41,13 +41,15 @@ class Tool:
     )
 
     def problem(self, arguments: Any) -> str | None:
-        """Why the arguments do not fit the input schema, naming the field; None when they do."""
-        misfit = self._misfit("input", self.input_schema, arguments)
-        return f"Invalid arguments for {self.name}: {misfit}" if misfit else None
+        """Why the arguments do not fit the input schema, naming each field; None when they do."""
+        misfits = self._misfits("input", self.input_schema, arguments)
+        return f"Invalid arguments for {self.name}: {misfits}" if misfits else None
 
     def output_problem(self, output: Any) -> str | None:
         """Why an output does not fit the output schema; None when it does or there is none."""
-        return self._misfit("output", self.output_schema, output) if self.output_schema else None
+        if self.output_schema is None:
+            return None
+        return self._misfits("output", self.output_schema, output) or None
 
     def listed(self, *, any_output: bool = True) -> dict[str, Any]:
         """The tool's entry in `tools/list`.
@@ -85,13 +87,14 @@ class Tool:
         """
         return cls(**entry)
 
-    def _misfit(self, side: str, schema: dict[str, Any], value: Any) -> str | None:
+    def _misfits(self, side: str, schema: dict[str, Any], value: Any) -> str:
         check = self._checks.get(side) or self._checks.setdefault(side, Check(schema))
-        misfit = check.misfit(value)
-        if misfit is None:
-            return None
-        named = not misfit.field or f'"{misfit.field}"' in misfit.message
-        return misfit.message if named else f"{misfit.field}: {misfit.message}"
+        return "; ".join(
+            each.reason
+            if not each.field or f'"{each.field}"' in each.reason
+            else f"{each.field}: {each.reason}"
+            for each in check.misfits(value)
+        )
 
 
 def name_problem(name: str) -> str | None:

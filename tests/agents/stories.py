@@ -2,13 +2,13 @@
 
 import asyncio
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NotRequired
 
 from langgraph.config import get_store
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command, Send, interrupt
 from pydantic import BaseModel, field_validator
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 from tests.agents.journal import point, ran
 
@@ -179,7 +179,7 @@ async def slow(state: State) -> dict[str, Any]:
     ran(state["journal"], "slow?")
     answer = interrupt("Slow?")
     (Path(state["journal"]) / "held-slow").touch()
-    while (Path(state["journal"]) / "hold-slow").exists():
+    while (Path(state["journal"]) / "hold-slow").exists():  # noqa: ASYNC110 - a test holds it
         await asyncio.sleep(0.005)
     ran(state["journal"], "slow")
     return {"answers": [f"slow={answer}"]}

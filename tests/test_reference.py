@@ -1,0 +1,428 @@
+"""The reference's rules, one by one, over HTTP: a served process, the example agents, a real
+database. The expected bodies are those that the reference prints (`tests/vectors.json`)."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from core.protocol import CAPABILITIES_KEY, LATEST, VERSION_KEY
+from tests.clock import move
+from tests.conversation import rows
+from tests.served import Served, error, post, post_older, result, serving
+
+VECTORS: dict[str, Any] = json.loads(
+    (Path(__file__).parent / "vectors.json").read_text(encoding="utf-8")
+)
+
+STORIES = Path(__file__).parent / "agents" / "langgraph.json"
+
+
+@pytest.fixture
+def here(database: str) -> Iterator[Served]:
+    """A process on a database of this test's own."""
+    with serving(database) as process:
+        yield process
+
+
+def call(
+    served: Served,
+    name: str,
+    arguments: dict[str, Any] | None = None,
+    *,
+    modes: tuple[str, ...] = ("form", "url"),
+    **params: Any,
+) -> httpx.Response:
+    """A `tools/call` of a client that declares these modes."""
+    meta = {
+        VERSION_KEY: LATEST,
+        CAPABILITIES_KEY: {"elicitation": {mode: {} for mode in modes}} if modes else {},
+    }
+    return post(
+        served.url, "tools/call", name=name, arguments=arguments or {}, _meta=meta, **params
+    )
+
+
+def asked(response: httpx.Response) -> tuple[dict[str, Any], str]:
+    """The questions and the request state of an answer that must be a pause."""
+    body = result(response)
+    assert body["resultType"] == "input_required"
+    return body["inputRequests"], body["requestState"]
+
+
+def ended(response: httpx.Response) -> str:
+    """The text of an answer that must be a result without an error."""
+    body = result(response)
+    assert body["resultType"] == "complete"
+    assert not body.get("isError")
+    return body["content"][0]["text"]
+
+
+def failed(response: httpx.Response) -> str:
+    """The first text of an answer that must be an error result."""
+    body = result(response)
+    assert body["isError"] is True
+    return body["content"][0]["text"]
+
+
+def accept(**content: Any) -> dict[str, Any]:
+    return {"action": "accept", "content": content}
+
+
+# Pause and resume a tool call.
+
+
+def test_a_question_of_an_agent_reaches_the_client_and_its_answer_the_agent(
+    served: Served,
+) -> None:
+    vector = VECTORS["relay"]
+    response = call(served, "greeter")
+    questions, state = asked(response)
+    assert questions == {
+        vector["key"]: {"method": "elicitation/create", "params": vector["params"]}
+    }
+    assert "serverInfo" in str(result(response)["_meta"])
+    answers = {vector["key"]: accept(name="Ada")}
+    text = ended(call(served, "greeter", inputResponses=answers, requestState=state))
+    assert text == vector["result_text"]
+
+
+def test_without_the_version_header_a_pause_is_an_error_result_with_the_questions(
+    served: Served,
+) -> None:
+    body = {
+        "jsonrpc": "2.0",
+        "id": 7,
+        "method": "tools/call",
+        "params": {"name": "greeter", "arguments": {}},
+    }
+    answer = httpx.post(served.url, json=body, timeout=30).json()["result"]
+    assert answer["isError"] is True
+    assert answer["content"][0]["text"] == VECTORS["legacy_pause"]
+    [interrupt] = json.loads(answer["content"][1]["text"])
+    assert "What is your name?" in json.dumps(interrupt)
+    assert "resultType" not in answer
+
+
+def test_several_questions_are_asked_in_one_round(served: Served) -> None:
+    questions, _ = asked(call(served, "pair"))
+    assert len(questions) == 2
+
+
+def test_a_missing_answer_asks_the_same_questions_again_with_the_same_state(
+    served: Served,
+) -> None:
+    first = call(served, "pair")
+    questions, state = asked(first)
+    key = next(iter(questions))
+    for answers in ({}, {key: accept(response="x")}, {"undefined": accept(response="x")}):
+        again = call(served, "pair", inputResponses=answers, requestState=state)
+        assert asked(again) == (questions, state)
+    assert asked(call(served, "pair", requestState=state)) == (questions, state)
+
+
+def test_answers_to_questions_that_were_not_asked_are_ignored(served: Served) -> None:
+    _, state = asked(call(served, "greeter"))
+    answers = {"user_name": accept(name="Ada"), "undefined": accept(name="Eve"), "": {}}
+    text = ended(call(served, "greeter", inputResponses=answers, requestState=state))
+    assert text == VECTORS["relay"]["result_text"]
+
+
+def test_answers_in_the_first_call_answer_the_first_round(here: Served, database: str) -> None:
+    text = ended(call(here, "greeter", inputResponses={"user_name": accept(name="Ada")}))
+    assert text == VECTORS["relay"]["result_text"]
+    assert set(rows(database).values()) == {0}
+
+
+def test_answers_sent_more_than_once_resume_the_agent_once(served: Served) -> None:
+    _, state = asked(call(served, "greeter"))
+    answers = {"user_name": accept(name="Ada")}
+    bodies = [
+        result(call(served, "greeter", inputResponses=answers, requestState=state))
+        for _ in range(3)
+    ]
+    assert bodies[0] == bodies[1] == bodies[2]
+
+
+def test_an_invalid_answer_fails_and_the_round_stays_open(served: Served) -> None:
+    vector = VECTORS["typed"]
+    questions, state = asked(call(served, "deployment"))
+    (key,) = questions
+    response = call(
+        served, "deployment", inputResponses={key: vector["bad_answer"]}, requestState=state
+    )
+    assert response.status_code == vector["bad_error"]["http"]
+    assert error(response)["code"] == vector["bad_error"]["code"]
+    assert error(response)["message"] == vector["bad_error"]["message"]
+    text = ended(
+        call(served, "deployment", inputResponses={key: vector["answer"]}, requestState=state)
+    )
+    assert text == vector["result_text"]
+
+
+def test_an_invalid_answer_in_a_first_call_leaves_nothing(here: Served, database: str) -> None:
+    key = VECTORS["typed"]["key"]
+    response = call(here, "deployment", inputResponses={key: VECTORS["typed"]["bad_answer"]})
+    assert error(response)["code"] == -32602
+    assert set(rows(database).values()) == {0}
+
+
+@pytest.mark.parametrize("change", ["modified", "other tool", "other arguments"])
+def test_an_invalid_state_is_refused(served: Served, change: str) -> None:
+    _, state = asked(call(served, "greeter"))
+    name = "region" if change == "other tool" else "greeter"
+    arguments = {"greeting": "x"} if change == "other arguments" else {}
+    token = state[:-1] + ("A" if state[-1] != "A" else "B") if change == "modified" else state
+    answers = {"user_name": accept(name="Ada")}
+    response = call(served, name, arguments, inputResponses=answers, requestState=token)
+    vector = VECTORS["invalid_state"]
+    assert response.status_code == vector["http"]
+    assert error(response) == {"code": vector["code"], "message": vector["message"]}
+    ended(call(served, "greeter", inputResponses=answers, requestState=state))
+
+
+def test_a_state_is_the_same_for_no_arguments_and_for_empty_ones(served: Served) -> None:
+    _, state = asked(post(served.url, "tools/call", name="greeter"))
+    ended(
+        call(
+            served, "greeter", inputResponses={"user_name": accept(name="Ada")}, requestState=state
+        )
+    )
+
+
+def test_a_request_that_finishes_without_a_state_leaves_nothing(
+    here: Served, database: str
+) -> None:
+    ended(call(here, "echo", {"message": "hello"}))
+    assert set(rows(database).values()) == {0}
+
+
+def test_a_finished_call_is_told_again_for_10_minutes(here: Served, database: str) -> None:
+    _, state = asked(call(here, "greeter"))
+    answers = {"user_name": accept(name="Ada")}
+    first = result(call(here, "greeter", inputResponses=answers, requestState=state))
+    move(database, seconds=590)
+    again = call(here, "greeter", inputResponses=answers, requestState=state)
+    assert result(again) == first
+    move(database, seconds=601)
+    late = call(here, "greeter", inputResponses=answers, requestState=state)
+    assert error(late)["message"] == VECTORS["invalid_state"]["message"]
+
+
+def test_a_paused_call_expires_24_hours_after_its_newest_round(here: Served, database: str) -> None:
+    questions, state = asked(call(here, "survey"))
+    move(database, seconds=20 * 3600)
+    questions, state = asked(
+        call(here, "survey", inputResponses=_any(questions), requestState=state)
+    )
+    move(database, seconds=40 * 3600)
+    asked(call(here, "survey", requestState=state))
+    move(database, seconds=44 * 3600 + 1)
+    late = call(here, "survey", inputResponses=_any(questions), requestState=state)
+    assert error(late)["message"] == VECTORS["invalid_state"]["message"]
+
+
+def _any(questions: dict[str, Any]) -> dict[str, Any]:
+    """Some answer that fits each question."""
+    answers: dict[str, Any] = {}
+    for key, question in questions.items():
+        content: dict[str, Any] = {}
+        for name, field in question["params"]["requestedSchema"]["properties"].items():
+            kinds = {"string": "a", "integer": field.get("minimum", 1), "boolean": True}
+            content[name] = field["enum"][0] if "enum" in field else kinds[field["type"]]
+        answers[key] = {"action": "accept", "content": content}
+    return answers
+
+
+def test_three_rounds_have_three_states_and_each_is_told_again(served: Served) -> None:
+    questions, state = asked(call(served, "survey"))
+    seen = [(questions, state)]
+    for _ in range(2):
+        answers = _any(questions)
+        questions, state = asked(call(served, "survey", inputResponses=answers, requestState=state))
+        seen.append((questions, state))
+    assert len({state for _, state in seen}) == 3
+    text = ended(call(served, "survey", inputResponses=_any(questions), requestState=state))
+    for position in (0, 1):
+        again = call(
+            served,
+            "survey",
+            inputResponses=_any(seen[position][0]),
+            requestState=seen[position][1],
+        )
+        assert asked(again) == seen[position + 1]
+    repeated = call(served, "survey", inputResponses=_any(questions), requestState=state)
+    assert ended(repeated) == text
+
+
+# Ask a text question.
+
+
+def test_a_string_is_asked_as_a_form_with_one_field(served: Served) -> None:
+    vector = VECTORS["text"]
+    questions, state = asked(call(served, "region"))
+    assert questions == {
+        vector["key"]: {"method": "elicitation/create", "params": vector["params"]}
+    }
+    text = ended(
+        call(
+            served,
+            "region",
+            inputResponses={vector["key"]: vector["answer"]},
+            requestState=state,
+        )
+    )
+    assert json.loads(text) == {"region": vector["resume"]}
+
+
+@pytest.mark.parametrize(("action", "text"), [("decline", "declined"), ("cancel", "cancelled")])
+def test_a_declined_or_cancelled_text_question_ends_the_call_with_an_error_result(
+    served: Served, action: str, text: str
+) -> None:
+    _, state = asked(call(served, "region"))
+    answers = {VECTORS["text"]["key"]: {"action": action}}
+    response = call(served, "region", inputResponses=answers, requestState=state)
+    assert failed(response) == VECTORS["text"][text]
+    assert failed(call(served, "region", inputResponses=answers)) == VECTORS["text"][text]
+
+
+# Ask for typed input.
+
+
+def test_a_response_schema_is_asked_as_its_form(served: Served) -> None:
+    vector = VECTORS["typed"]
+    questions, _ = asked(call(served, "deployment"))
+    assert questions == {
+        vector["key"]: {"method": "elicitation/create", "params": vector["params"]}
+    }
+
+
+# Relay elicitation requests.
+
+
+@pytest.mark.parametrize("action", ["decline", "cancel"])
+def test_a_refused_relayed_question_is_passed_to_the_agent(served: Served, action: str) -> None:
+    _, state = asked(call(served, "greeter"))
+    answers = {"user_name": {"action": action, "content": {"name": "left over"}}}
+    text = ended(call(served, "greeter", inputResponses=answers, requestState=state))
+    assert text == VECTORS["relay"]["declined_result_text"]
+
+
+def test_a_url_question_carries_its_page(served: Served) -> None:
+    vector = VECTORS["url"]
+    questions, state = asked(call(served, "calendar"))
+    assert questions == {
+        vector["key"]: {"method": "elicitation/create", "params": vector["params"]}
+    }
+    answers = {vector["key"]: {"action": "accept"}}
+    text = ended(call(served, "calendar", inputResponses=answers, requestState=state))
+    assert json.loads(text) == {"status": "connected"}
+
+
+def test_a_client_without_url_mode_is_told_that_it_is_needed(here: Served, database: str) -> None:
+    vector = VECTORS["url"]["error_without_url"]
+    response = call(here, "calendar", modes=("form",))
+    assert response.status_code == vector["http"]
+    assert error(response) == {
+        "code": vector["code"],
+        "message": vector["message"],
+        "data": vector["data"],
+    }
+    assert set(rows(database).values()) == {0}
+
+
+# Support clients without elicitation.
+
+
+@pytest.mark.parametrize("capabilities", [{}, {"sampling": {}}])
+def test_a_client_without_elicitation_is_told_that_it_is_needed(
+    served: Served, capabilities: dict[str, Any]
+) -> None:
+    vector = VECTORS["form_missing"]
+    meta = {VERSION_KEY: LATEST, CAPABILITIES_KEY: capabilities}
+    response = post(served.url, "tools/call", name="region", arguments={}, _meta=meta)
+    assert response.status_code == vector["http"]
+    assert error(response) == {
+        "code": vector["code"],
+        "message": vector["message"],
+        "data": vector["data"],
+    }
+
+
+def test_elicitation_without_modes_means_form(served: Served) -> None:
+    meta = {VERSION_KEY: LATEST, CAPABILITIES_KEY: {"elicitation": {}}}
+    asked(post(served.url, "tools/call", name="region", arguments={}, _meta=meta))
+
+
+@pytest.mark.parametrize("version", ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"])
+def test_an_older_client_gets_an_error_result_when_a_tool_pauses(
+    served: Served, version: str
+) -> None:
+    response = post_older(served.url, "tools/call", name="region", arguments={}, version=version)
+    answer = response.json()["result"]
+    assert answer["isError"] is True
+    assert answer["content"][0]["text"] == VECTORS["legacy_pause"]
+    assert VECTORS["text"]["interrupt"] in answer["content"][1]["text"]
+
+
+def test_where_threads_are_disabled_a_pause_is_an_error_result(
+    database: str, tmp_path: Path
+) -> None:
+    agents = Path(__file__).parent.parent / "agents"
+    config = tmp_path / "langgraph.json"
+    config.write_text(
+        json.dumps(
+            {
+                "dependencies": ["."],
+                "graphs": {"region": f"{agents}/region.py:graph"},
+                "http": {"disable_threads": True},
+            }
+        ),
+        encoding="utf-8",
+    )
+    with serving(database, config=config) as process:
+        assert failed(call(process, "region")) == VECTORS["cannot_resume"]
+        older = post_older(process.url, "tools/call", name="region", arguments={})
+        assert older.json()["result"]["content"][0]["text"] == VECTORS["legacy_pause"]
+    assert set(rows(database).values()) == {0}
+
+
+# What is kept.
+
+
+def test_neither_answers_nor_states_nor_context_are_stored_or_logged(
+    here: Served, database: str
+) -> None:
+    """LangGraph's own checkpoint holds what the agent keeps of an answer; the last one of a call
+    that finished is never written."""
+    context = {"token": "planted-context"}
+    questions, state = asked(call(here, "region", context=context))
+    answers = {next(iter(questions)): accept(response="planted-answer")}
+    ended(call(here, "region", inputResponses=answers, requestState=state, context=context))
+    refused = {next(iter(questions)): accept(response=["planted-wrong"])}
+    call(here, "region", inputResponses=refused, requestState=state)
+    here.stop()
+    stored = _everything(database)
+    for secret in ("planted-context", "planted-wrong", state, state.split(".")[1]):
+        assert secret not in stored
+        assert secret not in here.log()
+    assert "planted-answer" not in here.log()
+
+
+def _everything(database: str) -> str:
+    """Every row of every table but those of settled outcomes, as text."""
+    import psycopg
+    from psycopg import sql
+
+    texts: list[str] = []
+    with psycopg.connect(database) as connection:
+        tables = connection.execute(
+            "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'"
+        ).fetchall()
+        for (table,) in tables:
+            found = connection.execute(sql.SQL("SELECT * FROM {}").format(sql.Identifier(table)))
+            texts += [str(row) for row in found]
+    return "\n".join(texts)
