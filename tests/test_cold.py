@@ -1,0 +1,97 @@
+"""What a process imports for its first answer: the user's first impression is a cold start."""
+
+import asyncio
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.catalog import BUILT, Catalog, build
+from handler.lambdas import Process
+from tests.served import CHECKOUT, EXAMPLES, KEY, clean_environ
+from tests.test_lambdas import ADA, Context, http_api, message
+
+HEAVY = ("jsonschema_rs", "langchain_core", "langgraph", "mcp_types", "psycopg")
+
+ANSWER = """
+import json, sys
+from handler import lambdas
+class Context:
+    def get_remaining_time_in_millis(self): return 29000
+answer = lambdas.endpoint(json.load(sys.stdin), Context())
+heavy = [name for name in sys.argv[1:] if name in sys.modules]
+print(json.dumps([answer["statusCode"], json.loads(answer["body"]), heavy]))
+"""
+
+GREETER: dict[str, Any] = {"name": "greeter", "arguments": {}}
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The example project as an artifact holds it: with its built catalogue."""
+    folder = tmp_path_factory.mktemp("project")
+    shutil.copytree(CHECKOUT / "agents", folder / "agents")
+    config = Path(shutil.copy(EXAMPLES, folder))
+    (folder / BUILT).write_bytes(asyncio.run(build(Catalog.read(config))))
+    return config
+
+
+def cold(event: dict[str, Any], config: Path, database: str) -> tuple[int, Any, list[str]]:
+    """A new process's first answer, and what of the heavy modules that took."""
+    done = subprocess.run(
+        [sys.executable, "-c", ANSWER, *HEAVY],
+        input=json.dumps(event),
+        env=clean_environ(
+            DATABASE_URL=database, REQUEST_STATE_KEYS=KEY, INTERMEZZO_CONFIG=str(config)
+        ),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    status, body, heavy = json.loads(done.stdout)
+    return status, body, heavy
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (message("server/discover"), 200),
+        (message("tools/list"), 200),
+        (message("unknown"), 404),
+        (message("tools/call", name="nobody"), 400),
+        (message("tools/call", name="greeter", arguments=5), 400),
+        (message("tools/call", **GREETER, requestState="forged"), 400),
+    ],
+    ids=["discover", "list", "unknown method", "unknown tool", "bad arguments", "forged state"],
+)
+def test_lists_and_refusals_import_nothing_heavy(
+    project: Path, body: dict[str, Any], status: int
+) -> None:
+    answered, _, heavy = cold(http_api(body), project, "postgresql://127.0.0.1:1/unused")
+    assert (answered, heavy) == (status, [])
+
+
+def test_a_replay_imports_no_langgraph(project: Path, database: str) -> None:
+    warm = Process(
+        {
+            "DATABASE_URL": database,
+            "REQUEST_STATE_KEYS": KEY,
+            "INTERMEZZO_CONFIG": str(project),
+        }
+    )
+
+    def call(**params: Any) -> dict[str, Any]:
+        body = message("tools/call", **GREETER, **params)
+        return json.loads(warm.endpoint(http_api(body), Context())["body"])["result"]
+
+    state = call()["requestState"]
+    ended = call(requestState=state, inputResponses=ADA)
+    warm.close()
+    again = message("tools/call", **GREETER, requestState=state, inputResponses=ADA)
+    status, body, heavy = cold(http_api(again), project, database)
+    assert (status, body["result"]) == (200, ended)
+    assert not {"langgraph", "langchain_core", "mcp_types"} & set(heavy)
