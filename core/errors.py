@@ -17,7 +17,10 @@ Problems of an agent are not here: those are error results (`core.results`).
 """
 
 from collections.abc import Collection
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
+
+RETRY_AFTER_MS: Final = 1000
+"""What a client is told to wait before it sends the same request again."""
 
 
 class Refusal(Exception):
@@ -91,8 +94,10 @@ class RetryLater(Refusal):
 
     code = 1001
 
-    def __init__(self, message: str, *, retry_after_ms: int) -> None:
-        super().__init__(message, data={"retryAfterMs": retry_after_ms})
+    def __init__(self, message: str) -> None:
+        super().__init__(
+            f"{message} Send the same request again.", data={"retryAfterMs": RETRY_AFTER_MS}
+        )
 
 
 class InternalError(Refusal):

@@ -15,8 +15,7 @@ import itertools
 import logging
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -52,6 +51,7 @@ if TYPE_CHECKING:
 
     from core.agent_store import AgentStore
     from core.agents import OpenStore
+    from core.claimed import Claimed
     from core.claims import Renewals
     from core.runs import Finished, Paused, Run, Stopped
     from core.store import Store
@@ -76,8 +76,6 @@ OTHER_ANSWERS: Final = "This round was already answered with other answers"
 
 _WAITS: Final = (0.01, 0.02, 0.04, 0.08, 0.15, 0.25)
 """Seconds; the last repeats."""
-
-_RETRY_AFTER_MS: Final = 1000
 
 log = logging.getLogger(__name__)
 
@@ -141,7 +139,7 @@ class Rounds:
         self._lease = lease
         self._renewals: Renewals | None = None
         self._stores: AgentStore | None = None
-        self._leftovers: set[asyncio.Task[None]] = set()
+        self._detached: set[asyncio.Future[Any]] = set()
 
     async def call(self, call: Call) -> ToolResult | InputRequired:
         """Answer a request: run the agent as far as it goes, or give again what it came to.
@@ -154,10 +152,7 @@ class Rounds:
                 return await self._first(call)
             return await self._retry(call, call.request_state)
         except (Unavailable, Interrupted) as error:
-            raise RetryLater(
-                "The database can't be reached now. Nothing is lost: send the same request again.",
-                retry_after_ms=_RETRY_AFTER_MS,
-            ) from error
+            raise RetryLater("The database can't be reached now. Nothing is lost.") from error
         except StoreError as error:
             raise InternalError(str(error)) from error
 
@@ -178,8 +173,12 @@ class Rounds:
         if isinstance(came_to, ToolResult):
             return came_to
         run.state.forget_finished_subgraphs()
+        try:
+            rows = run.state.rows()
+        except Exception as error:
+            return _failed(call, error)
         await self._open_store().pause(
-            id, call.tool.agent, _asking(came_to), run.state.rows(), ttl=self._paused
+            id, call.tool.agent, _asking(came_to), rows, ttl=self._paused
         )
         return self._input_required(call, id, 1, came_to)
 
@@ -242,8 +241,13 @@ class Rounds:
                 raise InvalidRequestState("unknown or expired")
             round = Round.load(seen.questions)
             if seen.won:
+                answering = self._detach(self._answer(call, claim, round, seen))
                 try:
-                    return await self._answer(call, claim, round, seen)
+                    # A client that stops waiting for JSON will come back: the run goes on, and its
+                    # retry finds the outcome. One that closes a stream cancels the run.
+                    if call.progress is None:
+                        return await asyncio.shield(answering)
+                    return await answering
                 except ClaimLost:
                     log.warning("a claim was lost", extra={"call": id, "round": number})
             elif told := await self._tell(call, claim, round, seen):
@@ -251,10 +255,7 @@ class Rounds:
             if time.monotonic() + wait > call.deadline:
                 break
             await asyncio.sleep(wait)
-        raise RetryLater(
-            "Another copy of this request is still at work. Send the same request again.",
-            retry_after_ms=_RETRY_AFTER_MS,
-        )
+        raise RetryLater("Another copy of this request is still at work.")
 
     async def _tell(
         self, call: Call, claim: Claim, round: Round, seen: Seen
@@ -283,6 +284,8 @@ class Rounds:
         self, call: Call, claim: Claim, round: Round, seen: Seen
     ) -> ToolResult | InputRequired:
         """Settle a round that this request has claimed, or give the claim back."""
+        from core.claimed import Claimed, give_back
+
         store = self._open_store()
         try:
             reading = read(round, call.responses or {})
@@ -300,99 +303,55 @@ class Rounds:
             raise
         except BaseException:
             # Nothing ran, so the round is as it was before this request.
-            await asyncio.shield(_give_back(store, claim, seen.answers, Rows()))
+            await asyncio.shield(give_back(store, claim, seen.answers, Rows()))
             raise
         waiting = run.state.still_pending(round.asked)
         values = {id: value for id, value in reading.values.items() if id in waiting}
-        came_to = await self._run_claimed(call, claim, digests, run, values)
+        claimed = Claimed(
+            store=store,
+            claim=claim,
+            digests=digests,
+            renewals=self._renewing() if call.lease is None else None,
+            detached=self._detach,
+        )
+        return await self._settle(call, claimed, run, values)
+
+    async def _settle(
+        self, call: Call, claimed: "Claimed", run: "Run", values: Mapping[str, Any]
+    ) -> ToolResult | InputRequired:
+        """Run on and store what it came to: the result, or the next round."""
+        store, claim = claimed.store, claimed.claim
+        try:
+            came_to = self._came_to(call, await claimed.run(run, values, call.deadline))
+            rows = run.state.rows()
+        except (Refusal, StoreError):
+            raise
+        except Exception as error:
+            if refusal := _refused_answer(error):
+                await store.reopen(claim, run.state.rows())
+                raise refusal from error
+            came_to, rows = _failed(call, error), Rows()
         if isinstance(came_to, ToolResult):
-            await store.finish(claim, digests, came_to.dump(), ttl=self._kept)
+            await store.finish(claim, claimed.digests, came_to.dump(), ttl=self._kept)
             return came_to
         withheld = not came_to.modes <= call.modes
         await store.next(
             claim,
-            digests,
+            claimed.digests,
             _asking(came_to),
-            run.state.rows(),
+            rows,
             withheld=withheld,
             ttl=self._kept if withheld else self._paused,
         )
         _require_modes(came_to, call)
         return self._input_required(call, claim.call, claim.number + 1, came_to)
 
-    async def _run_claimed(
-        self,
-        call: Call,
-        claim: Claim,
-        digests: dict[str, str],
-        run: "Run",
-        values: Mapping[str, Any],
-    ) -> ToolResult | Round:
-        """Run on under a claim. Whatever stops the run gives the claim back, unless a thread of it
-        can't be stopped."""
-        watch = _Watch(call.deadline)
-        run.state.on_loss(watch.lose)
-        problem: Exception | None = None
-        ended: Finished | Paused | Stopped | None = None
-        try:
-            with self._held(call, claim, digests, watch):
-                async with watch.scope:
-                    ended = await run.resume(values, durable=True)
-        except asyncio.CancelledError:
-            await asyncio.shield(self._stop(call, claim, digests, run))
-            raise
-        except Exception as error:
-            problem = watch.out_of_time() or error
-        await run.state.close()
-        # What could not be made durable must not count, however the run ended.
-        problem = watch.loss or problem
-        if problem is None and ended is not None:
-            return self._came_to(call, ended)
-        if isinstance(problem, StoreError | RetryLater):
-            if not isinstance(problem, ClaimLost):
-                await self._stop(call, claim, digests, run)
-            raise problem
-        assert problem is not None
-        if refusal := _refused_answer(problem):
-            await self._open_store().reopen(claim, run.state.rows())
-            raise refusal from problem
-        return _failed(call, problem)
-
-    @contextmanager
-    def _held(
-        self,
-        call: Call,
-        claim: Claim,
-        digests: dict[str, str],
-        watch: "_Watch",
-    ) -> Generator[None]:
-        """Keep the claim while the block runs, where the platform does not bound the process."""
-        if call.lease is not None:
-            yield
-            return
-        lost = ClaimLost("the claim could not be renewed")
-        with self._renewing().hold(claim, digests, partial(watch.lose, lost)):
-            yield
-
-    async def _stop(self, call: Call, claim: Claim, digests: dict[str, str], run: "Run") -> None:
-        """Give the claim of a stopped run back, once none of its nodes is executing any more.
-
-        A sync node's thread can't be stopped. Where claims are renewed its claim is kept until the
-        thread ends; elsewhere it lapses when the platform's time is over.
-        """
-        await run.state.close()
-        store = self._open_store()
-        if not run.threads.busy:
-            await _give_back(store, claim, digests, run.state.rows())
-        elif call.lease is None:
-            task = asyncio.get_running_loop().create_task(self._outlive(claim, digests, run))
-            self._leftovers.add(task)
-            task.add_done_callback(self._leftovers.discard)
-
-    async def _outlive(self, claim: Claim, digests: dict[str, str], run: "Run") -> None:
-        with self._renewing().hold(claim, digests, lambda: None):
-            await run.threads.ended()
-        await _give_back(self._open_store(), claim, digests, run.state.rows())
+    def _detach(self, work: Awaitable[Any]) -> "asyncio.Future[Any]":
+        """Let work go on whatever becomes of the request that started it."""
+        task = asyncio.ensure_future(work)
+        self._detached.add(task)
+        task.add_done_callback(self._detached.discard)
+        return task
 
     def _renewing(self) -> "Renewals":
         from core.claims import Renewals
@@ -458,29 +417,6 @@ class Rounds:
             raise InvalidParams(OTHER_ANSWERS)
 
 
-class _Watch:
-    """What can stop a claimed run from outside: its deadline, or the loss of what it relies on."""
-
-    def __init__(self, deadline: float) -> None:
-        self.scope = asyncio.timeout_at(deadline)
-        self.loss: StoreError | None = None
-
-    def lose(self, error: BaseException) -> None:
-        if self.loss is None:
-            self.loss = error if isinstance(error, StoreError) else StoreError(str(error))
-            with suppress(RuntimeError):  # the run is over already
-                self.scope.reschedule(0)
-
-    def out_of_time(self) -> RetryLater | None:
-        """The answer of a run that its deadline stopped."""
-        if not self.scope.expired() or self.loss is not None:
-            return None
-        return RetryLater(
-            "This tool ran out of time. What it finished is kept: send the same request again.",
-            retry_after_ms=_RETRY_AFTER_MS,
-        )
-
-
 def _waits() -> Iterator[float]:
     """Seconds between two looks at a round that another request is settling, without end."""
     yield from _WAITS
@@ -494,20 +430,6 @@ def _require_modes(round: Round, call: Call) -> None:
 
 def _asking(round: Round) -> Asking:
     return Asking(keys=list(round.requests), modes=sorted(round.modes), questions=round.dump())
-
-
-async def _give_back(
-    store: "Store", claim: Claim, answers: Mapping[str, str] | None, rows: Rows
-) -> None:
-    """Let others claim the round: with any answers, or only with those it went on with."""
-    try:
-        if answers is None:
-            await store.reopen(claim, rows)
-        else:
-            await store.lapse(claim, dict(answers), rows)
-    except StoreError as error:
-        # The claim lapses by itself.
-        log.warning("a claim could not be given back: %s", error)
 
 
 def _refused_answer(error: Exception) -> InvalidParams | None:
@@ -533,6 +455,10 @@ def _failed(call: Call, error: Exception) -> ToolResult:
     """
     from langgraph.errors import GraphRecursionError
 
+    from core.saver import Unstorable
+
+    if isinstance(error, Unstorable):
+        return error_result(f"{call.tool.name} can't pause: {error}.")
     if isinstance(error, GraphRecursionError):
         return error_result(f"{call.tool.name} stopped: it took more steps than it may.")
     id = uuid4().hex[:12]

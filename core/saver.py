@@ -48,6 +48,16 @@ _CONTROL = frozenset((ERROR, INTERRUPT, RESUME, "__error_source_node__"))
 Typed = tuple[str, bytes]
 
 
+class Unstorable(Exception):
+    """Something in an agent's state has no stored form; the text names the key and the type."""
+
+    def __init__(self, channel: str, value: Any) -> None:
+        super().__init__(
+            f'its state can\'t be stored: "{channel}" holds a {type(value).__name__} with a value'
+            " that LangGraph can't serialize"
+        )
+
+
 @dataclass(slots=True)
 class _Saved:
     """One checkpoint: as LangGraph handed it over, or as it was loaded."""
@@ -92,7 +102,7 @@ class CallState:
         self.thread = thread
         self.serde = serde
         self._sink = sink
-        self._lost: Callable[[BaseException], None] = lambda error: None
+        self._lost: Callable[[Exception], None] = lambda error: None
         self._checkpoints: dict[str, dict[str, _Saved]] = {}
         self._writes: dict[tuple[str, str], dict[tuple[str, int], _Write]] = {}
         self._blobs: dict[tuple[str, str, str], Typed] = {}
@@ -318,7 +328,7 @@ class CallState:
             for (task, idx), write in tasks.items():
                 if not write.durable:
                     taken.append(write)
-                    typed = self.serde.dumps_typed(write.value)
+                    typed = self._typed(write.channel, write.value)
                     writes.append((ns, id, task, idx, write.path, write.channel, *typed))
         rows = Rows(checkpoints=checkpoints, blobs=list(blobs.values()), writes=writes)
         return rows, taken
@@ -338,12 +348,18 @@ class CallState:
             version = str(checkpoint["channel_versions"][channel])
             key = (ns, channel, version)
             if key not in self._stored_blobs:
-                blobs[key] = (ns, channel, version, *self.serde.dumps_typed(value))
+                blobs[key] = (ns, channel, version, *self._typed(channel, value))
         return inline, blobs
 
-    def on_loss(self, tell: Callable[[BaseException], None]) -> None:
+    def on_loss(self, tell: Callable[[Exception], None]) -> None:
         """Whom to tell when a flush fails, whether or not somebody waits for it."""
         self._lost = tell
+
+    def _typed(self, channel: str, value: Any) -> Typed:
+        try:
+            return self.serde.dumps_typed(value)
+        except Exception as error:
+            raise Unstorable(channel, value) from error
 
     async def flush(self) -> None:
         """Make everything that was put durable, before this returns.

@@ -12,6 +12,7 @@ pooler as well. Locks are taken in one order: a round's row, then its call's.
 """
 
 import asyncio
+import select
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -483,13 +484,16 @@ class Store:
 
 
 async def _check(connection: AsyncConnection[Any]) -> None:
-    """Notice, without a round trip, that the server closed an idle connection.
+    """Notice, without a round trip, that an idle connection is over.
 
-    An idle connection has nothing to say but that it is over: the server's notice, or the end of
-    the stream.
+    A server says nothing on an idle connection but that it ends it.
     """
-    connection.pgconn.consume_input()
-    if connection.pgconn.status != psycopg.pq.ConnStatus.OK:
+    if not hasattr(select, "poll"):  # Windows
+        return
+    poll = select.poll()
+    poll.register(connection.pgconn.socket, select.POLLIN)
+    if poll.poll(0):
+        await connection.close()  # or the pool would offer it again
         raise psycopg.OperationalError("the server closed the connection")
 
 

@@ -11,8 +11,6 @@ from core.errors import RetryLater
 PATIENCE: Final = 0.25
 """The share of a request's time that it may spend waiting: the rest is for the run itself."""
 
-RETRY_AFTER_MS: Final = 1_000
-
 
 class Turns:
     """Lets so many through at once."""
@@ -35,10 +33,7 @@ class Turns:
             async with asyncio.timeout(patience):
                 await self._places.acquire()
         except TimeoutError:
-            raise RetryLater(
-                "Too many calls are running. Nothing was done: send the same request again.",
-                retry_after_ms=RETRY_AFTER_MS,
-            ) from None
+            raise RetryLater("Too many calls are running. Nothing was done.") from None
         try:
             yield
         finally:

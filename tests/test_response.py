@@ -36,7 +36,7 @@ MODERN = [
     (HeaderMismatch("x"), 400, -32020),
     (MissingCapability({"url"}, {"url"}), 400, -32021),
     (UnsupportedVersion("x"), 400, -32022),
-    (RetryLater("x", retry_after_ms=5), 200, 1001),
+    (RetryLater("x"), 200, 1001),
     (InternalError("x"), 200, -32603),
 ]
 HTTP = [

@@ -258,3 +258,39 @@ async def remember(state: State) -> dict[str, Any]:
 
 remembering = chain(remember=remember)
 """An agent that asks for LangGraph's store."""
+
+
+async def linger(state: State) -> dict[str, Any]:
+    ran(state["journal"], "linger?")
+    while (Path(state["journal"]) / "hold-slow").exists():  # noqa: ASYNC110 - a test holds it
+        await asyncio.sleep(0.005)
+    ran(state["journal"], "linger")
+    return {"answers": ["lingered"]}
+
+
+slow_later = chain(ask=asking("ask", "Go?"), linger=linger)
+"""After the answer, a node that a test can hold."""
+
+
+class Huge(State):
+    number: NotRequired[dict[str, int]]
+
+
+def grow(state: State) -> dict[str, Any]:
+    return {"number": {"n": 2**70}}
+
+
+def growing(*nodes: tuple[str, Any]) -> StateGraph[Any]:
+    graph = StateGraph(Huge)
+    previous = START
+    for name, node in nodes:
+        graph.add_node(name, node)
+        graph.add_edge(previous, name)
+        previous = name
+    return graph
+
+
+huge = growing(("grow", grow), ("ask", asking("ask", "Go?")))
+"""Keeps a number that LangGraph can't store, and pauses."""
+
+huge_later = growing(("ask", asking("ask", "Go?")), ("grow", grow), ("work", working("work")))

@@ -1,0 +1,142 @@
+"""A run under a claim: kept while it lives, stopped when it must be, given back when it may be.
+
+What can end it from outside: the request's deadline, the loss of the claim, a state that can't be
+stored, and a client that closes its stream. Whatever happens, nothing that is not durable counts,
+and the claim is given back only when none of the run's nodes is executing any more.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from core.errors import RetryLater
+from core.records import Claim, ClaimLost, Rows, StoreError
+from core.saver import Unstorable
+
+if TYPE_CHECKING:
+    from core.claims import Renewals
+    from core.runs import Finished, Paused, Run, Stopped
+    from core.store import Store
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claimed:
+    """A claim that this process holds, with the digests of the answers that it runs on with.
+
+    Attributes:
+        renewals: what keeps the claim; None where the platform ends the process in time.
+        detached: starts work that outlives the request.
+    """
+
+    store: "Store"
+    claim: Claim
+    digests: dict[str, str]
+    renewals: "Renewals | None"
+    detached: Callable[[Awaitable[None]], object]
+
+    async def run(
+        self, run: "Run", values: Mapping[str, Any], deadline: float
+    ) -> "Finished | Paused | Stopped":
+        """Run on with these answers.
+
+        Raises:
+            RetryLater: the deadline came; finished nodes are kept, and the same request goes on.
+            StoreError: something did not become durable; ClaimLost when another holds the claim.
+            Unstorable: what the agent keeps can't be stored.
+            Exception: the agent's own.
+        """
+        watch = _Watch(deadline)
+        run.state.on_loss(watch.lose)
+        problem: Exception | None = None
+        ended: Finished | Paused | Stopped | None = None
+        try:
+            with self._kept(watch):
+                async with watch.scope:
+                    ended = await run.resume(values, durable=True)
+        except asyncio.CancelledError:
+            await asyncio.shield(self._stop(run))
+            raise
+        except Exception as error:
+            problem = watch.out_of_time() or error
+        await run.state.close()
+        problem = watch.loss or problem
+        if problem is None and ended is not None:
+            return ended
+        assert problem is not None
+        if isinstance(problem, StoreError | RetryLater) and not isinstance(problem, ClaimLost):
+            await self._stop(run)
+        raise problem
+
+    @contextmanager
+    def _kept(self, watch: "_Watch") -> Generator[None]:
+        if self.renewals is None:
+            yield
+            return
+        lost = ClaimLost("the claim could not be renewed")
+        with self.renewals.hold(self.claim, self.digests, partial(watch.lose, lost)):
+            yield
+
+    async def _stop(self, run: "Run") -> None:
+        """Give the claim of a stopped run back, once none of its nodes is executing any more.
+
+        A sync node's thread can't be stopped. Where claims are renewed the claim is kept until the
+        thread ends; elsewhere it lapses when the platform's time is over.
+        """
+        await run.state.close()
+        if not run.threads.busy:
+            await self._give_back(run)
+        elif self.renewals is not None:
+            self.detached(self._outlive(run, self.renewals))
+
+    async def _outlive(self, run: "Run", renewals: "Renewals") -> None:
+        with renewals.hold(self.claim, self.digests, lambda: None):
+            await run.threads.ended()
+        await self._give_back(run)
+
+    async def _give_back(self, run: "Run") -> None:
+        try:
+            rows = run.state.rows()
+        except Unstorable:
+            rows = Rows()
+        await give_back(self.store, self.claim, self.digests, rows)
+
+
+async def give_back(
+    store: "Store", claim: Claim, answers: Mapping[str, str] | None, rows: Rows
+) -> None:
+    """Let others claim the round: with any answers, or only with those that it went on with."""
+    try:
+        if answers is None:
+            await store.reopen(claim, rows)
+        else:
+            await store.lapse(claim, dict(answers), rows)
+    except StoreError as error:
+        # The claim lapses by itself.
+        log.warning("a claim could not be given back: %s", error)
+
+
+class _Watch:
+    """What stops a claimed run from outside."""
+
+    def __init__(self, deadline: float) -> None:
+        self.scope = asyncio.timeout_at(deadline)
+        self.loss: Exception | None = None
+
+    def lose(self, error: Exception) -> None:
+        """Stop the run: what it relies on is gone. The first reason counts."""
+        if self.loss is None:
+            self.loss = error
+            with suppress(RuntimeError):  # the run is over already
+                self.scope.reschedule(0)
+
+    def out_of_time(self) -> RetryLater | None:
+        """The answer of a run that its deadline stopped."""
+        if not self.scope.expired() or self.loss is not None:
+            return None
+        return RetryLater("This tool ran out of time. What it finished is kept.")
