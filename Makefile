@@ -25,6 +25,9 @@ check: install ## Lint, types, layers
 test: install ## Run every test
 	$(BIN)/pytest -q
 
+conformance: install ## Run the official conformance suite against two processes
+	$(BIN)/python -m tests.conformance
+
 lock: install ## Resolve the lock files anew
 	$(BIN)/uv pip compile $(LOCK) --extra local --group dev pyproject.toml -o requirements-dev.txt
 	$(BIN)/uv pip compile $(LOCK) -c requirements-dev.txt pyproject.toml -o requirements.txt
@@ -32,4 +35,4 @@ lock: install ## Resolve the lock files anew
 # Every Python and platform that is supported, in one file, without the address of an index.
 LOCK := --quiet --annotation-style line --universal --python-version 3.11 --generate-hashes --custom-compile-command "make lock"
 
-.PHONY: all help install run check test lock
+.PHONY: all help install run check test conformance lock

@@ -8,7 +8,8 @@ import asyncio
 import itertools
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
@@ -31,6 +32,13 @@ def postgres_server() -> Iterator[str]:
     if given := os.environ.get("TEST_DATABASE_URL"):
         yield given
         return
+    with passing_server() as server:
+        yield server
+
+
+@contextmanager
+def passing_server() -> Generator[str]:
+    """A server of which nothing is left when the block ends."""
     with tempfile.TemporaryDirectory(prefix="intermezzo-") as folder:
         Path(folder).chmod(0o755)  # as root the server runs as another user
         with local_server(Path(folder)) as server:
