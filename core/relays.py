@@ -22,7 +22,8 @@ LONGEST_URL: Final = 4096
 # What stands in a URL (RFC 3986): no space, no control, no backslash (browsers read it as a slash),
 # and nothing beyond ASCII, where one host can look like another.
 _URL: Final = re.compile(r"[!-\[\]-~]+")
-_HOST: Final = re.compile(r"[a-z0-9._-]*[a-z0-9][a-z0-9._-]*|[0-9a-f:.]+")
+_HOST: Final = re.compile(r"[a-z0-9._-]*[a-z0-9][a-z0-9._-]*")
+_IPV6: Final = re.compile(r"[0-9a-f:.]*:[0-9a-f:.]*")
 _LOCAL: Final = ("localhost", "127.0.0.1", "::1")
 
 
@@ -125,7 +126,8 @@ def check_url(url: Any, key: str) -> str:
         raise _bad_url(key, "is not a URL") from None
     if "@" in parts.netloc:
         raise _bad_url(key, "contains a user name or password")
-    if not host or not _HOST.fullmatch(host):
+    pattern = _IPV6 if "[" in parts.netloc else _HOST
+    if not host or not pattern.fullmatch(host):
         raise _bad_url(key, "names no host")
     if not _is_safe(parts, host):
         raise _bad_url(key, "is not HTTPS, nor HTTP on localhost, 127.0.0.1 or [::1]")
