@@ -12,6 +12,7 @@ refusal touches neither, a replay only the driver.
 
 import asyncio
 import itertools
+import json
 import logging
 import time
 import traceback
@@ -22,6 +23,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID, uuid4
 
+from core import canonical
+from core.caller import Permit, Threads
 from core.catalog import Catalog
 from core.errors import (
     InternalError,
@@ -93,6 +96,7 @@ class Call:
         lease: how long a claim lasts, in seconds, where the platform ends the process by then;
             None where claims are renewed.
         configurable: what the agent may read of the caller.
+        threads: the deployment's rules for this caller, about the thread that the call is kept in.
     """
 
     tool: Tool
@@ -106,7 +110,8 @@ class Call:
     deadline: float
     lease: float | None = None
     progress: Callable[[str, Any], None] | None = None
-    configurable: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    configurable: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    threads: Threads | None = None
 
 
 class Rounds:
@@ -160,6 +165,8 @@ class Rounds:
 
     async def _first(self, call: Call) -> ToolResult | InputRequired:
         id = uuid4()
+        if call.threads is not None:
+            await call.threads.start(call.tool.agent)
         run = await self._run(call, id)
         try:
             input = run.input(call.arguments)
@@ -172,13 +179,18 @@ class Rounds:
             return error_result(OUT_OF_TIME)
         if isinstance(came_to, ToolResult):
             return came_to
+        metadata: bytes | None = None
+        if call.threads is not None:
+            if (marks := await call.threads.keep(id, call.tool.agent)) is None:
+                return error_result(CANNOT_RESUME)
+            metadata = canonical.dumps(marks)
         run.state.forget_finished_subgraphs()
         try:
             rows = run.state.rows()
         except Exception as error:
             return _failed(call, error)
         await self._open_store().pause(
-            id, call.tool.agent, _asking(came_to), rows, ttl=self._paused
+            id, call.tool.agent, _asking(came_to), rows, ttl=self._paused, metadata=metadata
         )
         return self._input_required(call, id, 1, came_to)
 
@@ -219,6 +231,7 @@ class Rounds:
         if not self._catalog.threads:
             return error_result(CANNOT_RESUME)
         try:
+            ended.check()
             return ask(ended.pending)
         except CannotAsk as reason:
             return error_result(str(reason))
@@ -227,6 +240,10 @@ class Rounds:
 
     async def _retry(self, call: Call, token: str) -> ToolResult | InputRequired:
         id, number = self._keys.open(token, self._binding(call))
+        permit: Permit | None = None
+        if call.threads is not None:
+            if (permit := await call.threads.resume(id, call.tool.agent)) is None:
+                return error_result(CANNOT_RESUME)
         store = self._open_store()
         for wait in _waits():
             claim = Claim(call=id, number=number, id=uuid4())
@@ -239,6 +256,8 @@ class Rounds:
             )
             if seen is None:
                 raise InvalidRequestState("unknown or expired")
+            if permit is not None and not await self._permitted(permit, claim, seen):
+                return error_result(CANNOT_RESUME)
             round = Round.load(seen.questions)
             if seen.won:
                 answering = self._detach(self._answer(call, claim, round, seen))
@@ -256,6 +275,19 @@ class Rounds:
                 break
             await asyncio.sleep(wait)
         raise RetryLater("Another copy of this request is still at work.")
+
+    async def _permitted(self, permit: Permit, claim: Claim, seen: Seen) -> bool:
+        """Whether what the thread was kept with lets this caller go on; a claim is given back if
+        not."""
+        from core.claimed import give_back
+
+        permitted = False
+        try:
+            permitted = permit(json.loads(seen.metadata or b"{}"))
+        finally:
+            if seen.won and not permitted:
+                await asyncio.shield(give_back(self._open_store(), claim, seen.answers, Rows()))
+        return permitted
 
     async def _tell(
         self, call: Call, claim: Claim, round: Round, seen: Seen

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -16,6 +17,7 @@ from langgraph.types import Command
 
 from core import threads
 from core.agents import Agent, OpenStore
+from core.ambiguity import Overlaps
 from core.gate import Gate
 from core.questions import Pending
 from core.saver import CallSaver, CallState
@@ -43,9 +45,14 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Paused:
-    """The graph waits for answers."""
+    """The graph waits for answers.
+
+    Attributes:
+        check: raises `CannotAsk` when an answer could reach another question than its own.
+    """
 
     pending: list[Pending]
+    check: Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,15 +113,16 @@ class Run:
         config: RunnableConfig = {
             "configurable": {**self._configurable, "thread_id": self.state.thread}
         }
-        if durable:
-            config["callbacks"] = [Gate(self.state)]
+        overlaps = Overlaps()
+        config["callbacks"] = [overlaps, Gate(self.state)] if durable else [overlaps]
         output: Any = None
         interrupted = False
         opening = self._agent.open(
             config, saver=CallSaver(self.state), store=self._store, context=self._context
         )
         async with opening as graph:
-            modes = ["updates", "values"] + (["custom"] if self._progress else [])
+            telling = self._progress is not None
+            modes = ["updates", "values"] + (["custom"] if telling else [])
             stream: Any = graph.astream(
                 input,
                 config,
@@ -123,17 +131,21 @@ class Run:
                 stream_mode=modes,  # pyright: ignore[reportArgumentType] - a list of literals
                 # In a stored call LangGraph waits for each checkpoint before the next step.
                 durability="sync" if durable else "async",
+                subgraphs=telling,  # what is written there is told too
             )
             async with aclosing(stream) as chunks:
-                async for mode, chunk in chunks:
-                    if mode == "values":
+                async for *namespaces, mode, chunk in chunks:
+                    inside = any(namespaces)  # written in a subgraph
+                    if mode == "values" and not inside:
                         output = chunk
-                    elif mode == "updates" and isinstance(chunk, dict) and _INTERRUPT in chunk:
+                    elif mode == "updates" and not inside and _INTERRUPT in chunk:
                         interrupted = True
-                    if self._progress is not None and mode != "values":
+                    if self._progress is not None and (
+                        mode == "custom" or mode == "updates" and not inside
+                    ):
                         self._progress(mode, chunk)
-        if pending := self.state.pending():
-            return Paused(pending)
+            if pending := self.state.pending():
+                return Paused(pending, partial(overlaps.check, graph, pending))
         if isinstance(output, dict):
             output.pop(_INTERRUPT, None)
         return Stopped(output) if interrupted else Finished(output)
