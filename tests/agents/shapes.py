@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from langchain.agents import create_agent
+from langchain.agents import create_agent  # pyright: ignore[reportUnknownVariableType] - generics
 from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
@@ -90,8 +90,13 @@ def spread(state: State) -> list[Send]:
     return [Send("each", {"journal": state["journal"]}) for _ in range(2)]
 
 
+async def one_of_many(state: State) -> dict[str, Any]:
+    result = await inner.ainvoke({"journal": state["journal"]})
+    return {"answers": result["answers"]}
+
+
 spreading = (
-    StateGraph(State).add_node("each", inner_graph()).add_conditional_edges(START, spread, ["each"])
+    StateGraph(State).add_node("each", one_of_many).add_conditional_edges(START, spread, ["each"])
 )
 """A fan-out of one subgraph."""
 
