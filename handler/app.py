@@ -21,7 +21,7 @@ from handler.body import read_body
 from handler.headers import Headers
 from handler.param_headers import check_param_headers
 from handler.presence import while_present
-from handler.refusals import HttpRefusal, MethodNotAllowed
+from handler.refusals import MethodNotAllowed
 from handler.request import Notification, Refused, decode
 from handler.resources import Resources
 from handler.response import ACCEPTED, Answer, failure, success
@@ -62,63 +62,56 @@ class _Mcp:
 
     def __init__(self, resources: Resources) -> None:
         self._resources = resources
-        self._settings = resources.settings
 
     async def respond(self, http: HttpRequest) -> Response:
-        """Answers one HTTP request."""
-        started = time.monotonic()
+        """Answers one HTTP request. Every exception ends here."""
+        started, headers = time.monotonic(), Headers(http.scope["headers"])
+        message: Request | Notification | Refused | None = None
         try:
-            answer = await self._answer(http, started)
+            message = await self._message(http, headers)
+            answer = await self._answer(http, headers, message, started)
         except ClientDisconnect:
             return Response(status_code=400)  # nobody reads it
+        except InternalError as error:
+            answer = _refused(_logged(error, error.message), message)
+        except Refusal as refusal:
+            answer = _refused(refusal, message)
+        except Exception as error:
+            answer = _refused(_logged(error, "Internal error"), message)
         media_type = "application/json" if answer.body else None
         return Response(answer.body, answer.status, dict(answer.headers), media_type)
 
-    async def _answer(self, http: HttpRequest, started: float) -> Answer:
-        headers = Headers(http.scope["headers"])
-        try:
-            self._resources.doors.check(headers)
-            if http.method != "POST":
-                raise MethodNotAllowed("Only POST is answered here.")
-            body = await read_body(http, headers, self._settings.max_body_bytes)
-        except HttpRefusal as refusal:
-            return failure(refusal, identifier=None, modern=True)
-        match decode(headers, body):
+    async def _message(
+        self, http: HttpRequest, headers: Headers
+    ) -> Request | Notification | Refused:
+        """What was sent: rungs 1 to 11 of `handler.request`."""
+        self._resources.doors.check(headers)
+        if http.method != "POST":
+            raise MethodNotAllowed("Only POST is answered here.")
+        body = await read_body(http, headers, self._resources.settings.max_body_bytes)
+        return decode(headers, body)
+
+    async def _answer(
+        self,
+        http: HttpRequest,
+        headers: Headers,
+        message: Request | Notification | Refused,
+        started: float,
+    ) -> Answer:
+        match message:
             case Notification():
                 return ACCEPTED
-            case Refused(refusal=refusal, id=identifier, modern=modern):
-                return failure(refusal, identifier=identifier, modern=modern)
-            case Request() as request:
-                return await self._settle(http, headers, request, started)
-
-    async def _settle(
-        self, http: HttpRequest, headers: Headers, request: Request, started: float
-    ) -> Answer:
-        try:
-            result = await self._result(http, headers, request, started)
-            return success(request.id, result)
-        except Refusal as refusal:
-            fault = isinstance(refusal, InternalError)
-            _log.log(
-                logging.ERROR if fault else logging.INFO,
-                "refused %s: %s %s",
-                request.method,
-                refusal.code,
-                refusal.reason,
-                exc_info=fault,
-            )
-            return failure(refusal, identifier=request.id, modern=request.modern)
-        except Exception:
-            correlation = secrets.token_hex(8)
-            _log.exception("internal error %s in %s", correlation, request.method)
-            error = InternalError("Internal error", data={"correlationId": correlation})
-            return failure(error, identifier=request.id, modern=request.modern)
+            case Refused():
+                raise message.refusal
+            case Request():
+                deadline = started + self._resources.settings.call_timeout
+                deadline = min(deadline, http.scope.get(DEADLINE, deadline))
+                return success(message.id, await self._result(http, headers, message, deadline))
 
     async def _result(
-        self, http: HttpRequest, headers: Headers, request: Request, started: float
+        self, http: HttpRequest, headers: Headers, request: Request, deadline: float
     ) -> dict[str, Any]:
         endpoint = self._resources.endpoint
-        deadline = self._deadline(http, started)
         if request.method != "tools/call":
             return await endpoint.answer(request, deadline=deadline)
         await self._check_param_headers(headers, request)
@@ -130,13 +123,24 @@ class _Mcp:
                 return await answering
             return await while_present(http.receive, answering)
 
-    def _deadline(self, http: HttpRequest, started: float) -> float:
-        deadline = started + self._settings.call_timeout
-        return min(deadline, http.scope.get(DEADLINE, deadline))
-
     async def _check_param_headers(self, headers: Headers, request: Request) -> None:
         name, arguments = request.params.get("name"), request.params.get("arguments", {})
         if not (request.modern and isinstance(name, str) and isinstance(arguments, dict)):
             return
         if tool := await self._resources.endpoint.tool(name):
             check_param_headers(headers, tool.input_schema, cast("dict[str, Any]", arguments))
+
+
+def _logged(error: Exception, told: str) -> InternalError:
+    """A fault that the log has whole, and the client by its correlation id."""
+    correlation = secrets.token_hex(8)
+    _log.error("internal error %s", correlation, exc_info=error)
+    return InternalError(told, data={"correlationId": correlation})
+
+
+def _refused(refusal: Refusal, message: Request | Notification | Refused | None) -> Answer:
+    """The answer to a refusal, by the rules of the client's era as far as that is known."""
+    _log.info("refused: %s %s", refusal.code, refusal.reason)
+    known = message if isinstance(message, (Request, Refused)) else None
+    identifier, modern = (known.id, known.modern) if known else (None, True)
+    return failure(refusal, identifier=identifier, modern=modern)

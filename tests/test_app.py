@@ -2,25 +2,35 @@
 
 import json
 import socket
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
 
+from core.methods import Endpoint
 from core.protocol import LATEST, SERVER_INFO_KEY, SUPPORTED, VERSION_KEY
+from handler.app import build
+from handler.resources import Resources
+from handler.settings import Settings
 from tests.conversation import rows
+from tests.processes import wait_for
 from tests.served import META, Served, error, post, post_older, result, serving
 
 GREETER: dict[str, Any] = {"name": "greeter", "arguments": {}}
 
 
-def exchange(url: str, head: list[str], body: bytes = b"") -> str:
-    """Bytes to the server as no HTTP library would send them, and all that comes back."""
+def connect(url: str) -> socket.socket:
     parts = urlsplit(url)
     assert parts.hostname is not None
+    return socket.create_connection((parts.hostname, parts.port or 80), timeout=10)
+
+
+def exchange(url: str, head: list[str], body: bytes = b"") -> str:
+    """Bytes to the server as no HTTP library would send them, and all that comes back."""
     lines = [*head, f"Content-Length: {len(body)}", "Connection: close", "", ""]
-    with socket.create_connection((parts.hostname, parts.port or 80), timeout=10) as connection:
+    with connect(url) as connection:
         connection.sendall("\r\n".join(lines).encode("latin-1") + body)
         return b"".join(iter(lambda: connection.recv(65536), b"")).decode()
 
@@ -273,3 +283,70 @@ def test_hosts_and_origins_are_settings(shared_database: str) -> None:
         local = {"Origin": "http://localhost"}
         assert post(served.url, "server/discover", headers=local).status_code == 403
         assert post(served.url, "server/discover", padding="a" * 1000).status_code == 413
+
+
+# Faults of ours, and clients that leave.
+
+
+class Broken(Resources):
+    """Resources in which something is missing that no request can be answered without."""
+
+    @property
+    def endpoint(self) -> Endpoint:  # pyright: ignore[reportIncompatibleVariableOverride] # raises
+        raise RuntimeError("the password is hunter2")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("modern", [True, False])
+async def test_an_unforeseen_fault_is_told_by_a_correlation_id_alone(
+    caplog: pytest.LogCaptureFixture, modern: bool
+) -> None:
+    transport = httpx.ASGITransport(build(Broken(Settings())))
+    headers = {"MCP-Protocol-Version": LATEST, "Mcp-Method": "tools/list"} if modern else {}
+    body = {"jsonrpc": "2.0", "id": 7, "method": "tools/list", "params": {"_meta": META}}
+    async with httpx.AsyncClient(transport=transport) as client:
+        response = await client.post("http://localhost/mcp", headers=headers, json=body)
+    assert (response.status_code, response.json()["id"]) == (200, 7)
+    told = error(response)
+    assert (told["code"], told["message"]) == (-32603, "Internal error")
+    assert "hunter2" not in response.text
+    assert told["data"]["correlationId"] in caplog.text
+    assert "hunter2" in caplog.text
+
+
+PATIENT = """
+import asyncio
+from pathlib import Path
+from langgraph.graph import START, StateGraph
+from typing_extensions import TypedDict
+
+class State(TypedDict):
+    folder: str
+
+async def wait(state: State) -> State:
+    Path(state["folder"], "started").touch()
+    try:
+        await asyncio.Event().wait()
+    finally:
+        Path(state["folder"], "stopped").touch()
+
+graph = StateGraph(State).add_node(wait).add_edge(START, "wait").compile()
+"""
+
+
+def test_a_first_call_whose_client_hangs_up_is_stopped(
+    shared_database: str, tmp_path: Path
+) -> None:
+    (tmp_path / "patient.py").write_text(PATIENT)
+    config = tmp_path / "langgraph.json"
+    config.write_text('{"graphs": {"patient": "./patient.py:graph"}}')
+    params = {"name": "patient", "arguments": {"folder": str(tmp_path)}, "_meta": META}
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+    head = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    with serving(shared_database, config=config) as served:
+        with connect(served.url) as connection:
+            connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode())
+            wait_for(tmp_path / "started")
+            assert not (tmp_path / "stopped").exists()
+        wait_for(tmp_path / "stopped")
+        assert result(post(served.url, "tools/list"))["tools"]
