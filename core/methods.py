@@ -179,9 +179,9 @@ def _start(cursor: str | None, count: int) -> int:
     """Where a page begins; the first one without a cursor."""
     if cursor is None:
         return 0
-    if cursor.isascii() and cursor.isdigit() and len(cursor) < 10 and 0 < int(cursor) < count:
-        return int(cursor)
-    raise InvalidParams("Invalid cursor")
+    if cursor not in (str(start) for start in range(PAGE, count, PAGE)):
+        raise InvalidParams("Invalid cursor")
+    return int(cursor)
 
 
 def _as_result(outcome: ToolResult | InputRequired, *, modern: bool) -> dict[str, Any]:
