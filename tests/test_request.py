@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from core.errors import (
     HeaderMismatch,
@@ -18,6 +20,7 @@ from core.protocol import CAPABILITIES_KEY, HANDSHAKE, LATEST, LOG_LEVEL_KEY, VE
 from handler.headers import Headers
 from handler.refusals import UnsupportedMediaType
 from handler.request import Notification, Refused, decode
+from handler.response import failure
 
 META: dict[str, Any] = {VERSION_KEY: LATEST, CAPABILITIES_KEY: {}}
 
@@ -425,3 +428,57 @@ def refused_any(body: bytes, headers: dict[str, str]) -> Refused:
     result = decoded(body, headers)
     assert isinstance(result, Refused)
     return result
+
+
+# Whatever is sent.
+
+ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=5)  # surrogates too
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | ANY_TEXT,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+MEMBERS = ["jsonrpc", "id", "method", "params"]
+PARAMS = ["name", "arguments", "_meta"]
+METAS = [VERSION_KEY, CAPABILITIES_KEY, LOG_LEVEL_KEY, "progressToken", "traceparent"]
+
+
+def damaged(value: dict[str, Any], members: list[str]) -> st.SearchStrategy[dict[str, Any]]:
+    """The object with some of its members replaced by anything."""
+    changes = st.dictionaries(st.sampled_from(members), JSON_VALUES, max_size=2)
+    return changes.map(lambda change: {**value, **change})
+
+
+@st.composite
+def bodies(draw: st.DrawFn) -> bytes:
+    """Calls, each with a bit of damage somewhere; some as bytes that are no JSON at all."""
+    body = draw(damaged(call(), MEMBERS))
+    if isinstance(body["params"], dict):
+        body["params"] = draw(damaged(body["params"], PARAMS))
+        if isinstance(body["params"].get("_meta"), dict):
+            meta = cast("dict[str, Any]", body["params"]["_meta"])
+            body["params"]["_meta"] = draw(damaged(meta, METAS))
+    text = json.dumps(body, ensure_ascii=draw(st.booleans()))
+    return draw(st.just(text.encode("utf-8", "surrogatepass")) | st.binary(max_size=20))
+
+
+HEADER_VALUES = st.sampled_from([*CALL_HEADERS.values(), *HANDSHAKE, "", "=?base64?x?=", "\xff"])
+
+
+@given(bodies(), st.lists(st.tuples(st.sampled_from([*CALL_HEADERS]), HEADER_VALUES), max_size=6))
+def test_anything_at_all_is_decoded_or_refused_and_a_refusal_can_be_sent(
+    body: bytes, fields: list[tuple[str, str]]
+) -> None:
+    headers = Headers((name.encode(), value.encode("latin-1")) for name, value in fields)
+    result = decode(headers, body)
+    if isinstance(result, Refused):
+        answer = failure(result.refusal, identifier=result.id, modern=result.modern)
+        assert json.loads(answer.body)["error"]["message"]
+
+
+@given(bodies())
+def test_a_call_with_damage_under_good_headers_is_decoded_or_refused(body: bytes) -> None:
+    result = decoded(body)
+    assert isinstance(result, (Request, Notification, Refused))
