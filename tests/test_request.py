@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -454,12 +454,9 @@ def damaged(value: dict[str, Any], members: list[str]) -> st.SearchStrategy[dict
 @st.composite
 def bodies(draw: st.DrawFn) -> bytes:
     """Calls, each with a bit of damage somewhere; some as bytes that are no JSON at all."""
-    body = draw(damaged(call(), MEMBERS))
-    if isinstance(body["params"], dict):
-        body["params"] = draw(damaged(body["params"], PARAMS))
-        if isinstance(body["params"].get("_meta"), dict):
-            meta = cast("dict[str, Any]", body["params"]["_meta"])
-            body["params"]["_meta"] = draw(damaged(meta, METAS))
+    meta = draw(damaged(META, METAS))
+    params = draw(damaged({**call()["params"], "_meta": meta}, PARAMS))
+    body = draw(damaged({**call(), "params": params}, MEMBERS))
     text = json.dumps(body, ensure_ascii=draw(st.booleans()))
     return draw(st.just(text.encode("utf-8", "surrogatepass")) | st.binary(max_size=20))
 
