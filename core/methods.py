@@ -149,7 +149,9 @@ class Endpoint:
                 request_state=params.request_state,
                 modes=request.modes,
                 modern=request.modern,
-                principal=request.principal,
+                principal=request.caller.principal,
+                configurable=request.caller.configurable,
+                threads=request.caller.threads,
                 deadline=deadline,
                 progress=progress,
             )

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Self
 
+from core.caller import ANYONE, Caller
+
 LATEST: Final = "2026-07-28"
 """The revision with stateless requests and `input_required` results."""
 
@@ -31,7 +33,7 @@ class Request:
         id: as the client sent it.
         version: the protocol revision it is answered in.
         modes: the elicitation modes that the client declared on this very request.
-        principal: who calls, opaque; empty when nobody was identified.
+        caller: who sent it, as far as that is known.
         trace: W3C `traceparent` of the client, or empty.
     """
 
@@ -40,7 +42,7 @@ class Request:
     params: Mapping[str, Any]
     version: str
     modes: frozenset[str] = frozenset()
-    principal: str = ""
+    caller: Caller = ANYONE
     progress_token: str | int | None = None
     log_level: str | None = None
     trace: str = ""

@@ -59,6 +59,7 @@ class Seen:
         won: this request holds the claim, and `rows` is the call's state.
         live: another request holds a claim that has not lapsed.
         next: the round after this one, when this one led to it.
+        metadata: what the call's thread was kept with, as JSON.
     """
 
     state: str
@@ -69,6 +70,7 @@ class Seen:
     outcome: bytes | None
     next: bytes | None
     next_state: str | None
+    metadata: bytes | None = None
     rows: Rows = field(default_factory=Rows)
 
 

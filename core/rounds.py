@@ -240,23 +240,15 @@ class Rounds:
 
     async def _retry(self, call: Call, token: str) -> ToolResult | InputRequired:
         id, number = self._keys.open(token, self._binding(call))
-        permit: Permit | None = None
+        permit: Permit | None = _anyone
         if call.threads is not None:
-            if (permit := await call.threads.resume(id, call.tool.agent)) is None:
-                return error_result(CANNOT_RESUME)
-        store = self._open_store()
+            permit = await call.threads.resume(id, call.tool.agent)
+        if permit is None:
+            return error_result(CANNOT_RESUME)
         for wait in _waits():
             claim = Claim(call=id, number=number, id=uuid4())
-            seen = await store.claim(
-                claim,
-                call.tool.agent,
-                given=list(call.responses or ()),
-                modes=sorted(call.modes),
-                lease=self._lease if call.lease is None else timedelta(seconds=call.lease),
-            )
-            if seen is None:
-                raise InvalidRequestState("unknown or expired")
-            if permit is not None and not await self._permitted(permit, claim, seen):
+            seen = await self._claim(call, claim)
+            if not await self._permitted(permit, claim, seen):
                 return error_result(CANNOT_RESUME)
             round = Round.load(seen.questions)
             if seen.won:
@@ -276,16 +268,29 @@ class Rounds:
             await asyncio.sleep(wait)
         raise RetryLater("Another copy of this request is still at work.")
 
-    async def _permitted(self, permit: Permit, claim: Claim, seen: Seen) -> bool:
-        """Whether what the thread was kept with lets this caller go on; a claim is given back if
-        not."""
-        from core.claimed import give_back
+    async def _claim(self, call: Call, claim: Claim) -> Seen:
+        """The round as it is after trying to claim it."""
+        seen = await self._open_store().claim(
+            claim,
+            call.tool.agent,
+            given=list(call.responses or ()),
+            modes=sorted(call.modes),
+            lease=self._lease if call.lease is None else timedelta(seconds=call.lease),
+        )
+        if seen is None:
+            raise InvalidRequestState("unknown or expired")
+        return seen
 
+    async def _permitted(self, permit: Permit, claim: Claim, seen: Seen) -> bool:
+        """Whether what the thread was kept with lets this caller go on; if not, a claim is given
+        back."""
         permitted = False
         try:
             permitted = permit(json.loads(seen.metadata or b"{}"))
         finally:
             if seen.won and not permitted:
+                from core.claimed import give_back  # all others need it after a run, or never
+
                 await asyncio.shield(give_back(self._open_store(), claim, seen.answers, Rows()))
         return permitted
 
@@ -447,6 +452,11 @@ class Rounds:
     ) -> None:
         if not self._keys.same(stored, claim.call, claim.number, reading.answers):
             raise InvalidParams(OTHER_ANSWERS)
+
+
+def _anyone(metadata: Mapping[str, Any]) -> bool:
+    """The permit where the deployment has no rules of its own."""
+    return True
 
 
 def _waits() -> Iterator[float]:

@@ -40,6 +40,13 @@ from core.records import (
 
 T = TypeVar("T")
 
+_MISSING = (
+    errors.InvalidSchemaName,
+    errors.UndefinedColumn,
+    errors.UndefinedFunction,
+    errors.UndefinedTable,
+)
+"""What the database says of a schema that is not there, or older than this code."""
 
 _WRITE_CHECKPOINTS: LiteralString = """
 , written_checkpoints AS (
@@ -76,8 +83,8 @@ SELECT 1 FROM fence
 _PAUSE: LiteralString = (
     """
 WITH fence AS (
-    INSERT INTO {schema}.intermezzo_calls (id, agent, expires_at)
-    VALUES (%(call)s, %(agent)s, {schema}.intermezzo_now() + %(ttl)s)
+    INSERT INTO {schema}.intermezzo_calls (id, agent, expires_at, metadata)
+    VALUES (%(call)s, %(agent)s, {schema}.intermezzo_now() + %(ttl)s, %(metadata)b)
     RETURNING id
 ), asked AS (
     INSERT INTO {schema}.intermezzo_rounds (call_id, number, state, keys, modes, questions)
@@ -111,7 +118,7 @@ WHERE r.call_id = %(call)s AND r.number = %(number)s
 _SEE: LiteralString = """
 SELECT r.state, r.questions, r.answers, r.outcome, r.claim IS NOT DISTINCT FROM %(claim)s AS won,
        r.state = 'claimed' AND r.claimed_until > {schema}.intermezzo_now() AS live,
-       n.questions AS next, n.state AS next_state
+       n.questions AS next, n.state AS next_state, c.metadata
 FROM {schema}.intermezzo_calls AS c
 JOIN {schema}.intermezzo_rounds AS r ON r.call_id = c.id AND r.number = %(number)s
 LEFT JOIN {schema}.intermezzo_rounds AS n ON n.call_id = c.id AND n.number = r.number + 1
@@ -287,11 +294,19 @@ class Store:
             await pool.close()
 
     async def pause(
-        self, call: UUID, agent: str, asking: Asking, rows: Rows, *, ttl: timedelta
+        self,
+        call: UUID,
+        agent: str,
+        asking: Asking,
+        rows: Rows,
+        *,
+        ttl: timedelta,
+        metadata: bytes | None = None,
     ) -> None:
         """Store a call that waits at its first round."""
         parameters = {
             "agent": agent,
+            "metadata": metadata,
             "ttl": ttl,
             **_asking(asking),
             **_columns(call, rows),
@@ -453,7 +468,7 @@ class Store:
             raise Unavailable("the database can't be reached") from error
         try:
             yield connection
-        except (errors.UndefinedTable, errors.UndefinedFunction, errors.InvalidSchemaName) as error:
+        except _MISSING as error:
             raise StoreError(
                 "the database lacks Intermezzo's tables: run `python -m handler migrate`"
             ) from error

@@ -8,7 +8,7 @@ every rung below; the first that fails is the answer.
 
      1  Origin, Host                403, 421   `handler.doors`
      2  HTTP method                 405        `handler.app`
-     3  identity                    401        (nobody is identified yet)
+     3  identity                    401, 403   `handler.identity`
      4  size                        413        `handler.app`, before the body is read
      5  media type                  415
      6  JSON                        -32700, and what `handler.payload` calls a fault
@@ -32,6 +32,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
+from core.caller import ANYONE, Caller
 from core.errors import HeaderMismatch, InvalidParams, InvalidRequest, Refusal, UnsupportedVersion
 from core.protocol import (
     CAPABILITIES_KEY,
@@ -86,7 +87,7 @@ class _Message:
 
 
 def decode(
-    headers: Headers, body: bytes, *, principal: str = ""
+    headers: Headers, body: bytes, *, caller: Caller = ANYONE
 ) -> Request | Notification | Refused:
     """Climbs rungs 5 to 11, and the members of `_meta` of 14."""
     modern = is_modern(headers)
@@ -97,8 +98,8 @@ def decode(
         if message.id is None:
             return Notification(method=message.method)
         if modern:
-            return _modern(headers, message, message.id, principal)
-        return _older(headers, message, message.id, principal)
+            return _modern(headers, message, message.id, caller)
+        return _older(headers, message, message.id, caller)
     except Refusal as refusal:
         # Only the newer revision knows -32020, and it is answered as that revision says.
         status_modern = modern or isinstance(refusal, HeaderMismatch)
@@ -176,7 +177,7 @@ def _params(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def _modern(
-    headers: Headers, message: _Message, identifier: str | int | float, principal: str
+    headers: Headers, message: _Message, identifier: str | int | float, caller: Caller
 ) -> Request:
     meta = message.params.get("_meta")
     if not isinstance(meta, dict):
@@ -201,7 +202,7 @@ def _modern(
         params=message.params,
         version=version,
         modes=elicitation_modes(meta[CAPABILITIES_KEY]),
-        principal=principal,
+        caller=caller,
         progress_token=progress_token(meta),
         log_level=log_level(meta),
         trace=traceparent(meta.get("traceparent")) or traceparent(headers.first("traceparent")),
@@ -209,7 +210,7 @@ def _modern(
 
 
 def _older(
-    headers: Headers, message: _Message, identifier: str | int | float, principal: str
+    headers: Headers, message: _Message, identifier: str | int | float, caller: Caller
 ) -> Request:
     header = headers.first(VERSION)
     meta = message.params.get("_meta", {})
@@ -223,7 +224,7 @@ def _older(
         method=message.method,
         params=message.params,
         version=header or UNDECLARED,
-        principal=principal,
+        caller=caller,
         progress_token=progress_token(meta),
         trace=traceparent(headers.first("traceparent")),
     )
