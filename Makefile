@@ -29,8 +29,8 @@ conformance: install ## Run the official conformance suite against two processes
 	$(BIN)/python -m tests.conformance
 
 lock: install ## Resolve the lock files anew
-	$(BIN)/uv pip compile $(LOCK) --extra local --group dev pyproject.toml -o requirements-dev.txt
-	$(BIN)/uv pip compile $(LOCK) -c requirements-dev.txt pyproject.toml -o requirements.txt
+	$(BIN)/uv pip compile $(LOCK) --extra jwt --extra local --group dev pyproject.toml -o requirements-dev.txt
+	$(BIN)/uv pip compile $(LOCK) --extra jwt -c requirements-dev.txt pyproject.toml -o requirements.txt
 
 # Every Python and platform that is supported, in one file, without the address of an index.
 LOCK := --quiet --annotation-style line --universal --python-version 3.11 --generate-hashes --custom-compile-command "make lock"
