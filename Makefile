@@ -25,6 +25,9 @@ check: install ## Lint, types, layers
 test: install ## Run every test
 	$(BIN)/pytest -q
 
+build: install ## Build what AWS Lambda runs; BUILD="--config …" builds a project of yours
+	$(BIN)/python -m handler build $(BUILD)
+
 conformance: install ## Run the official conformance suite against two processes
 	$(BIN)/python -m tests.conformance
 
@@ -35,4 +38,4 @@ lock: install ## Resolve the lock files anew
 # Every Python and platform that is supported, in one file, without the address of an index.
 LOCK := --quiet --annotation-style line --universal --python-version 3.11 --generate-hashes --custom-compile-command "make lock"
 
-.PHONY: all help install run check test conformance lock
+.PHONY: all help install run check test build conformance lock

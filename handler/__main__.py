@@ -1,4 +1,4 @@
-"""The command line: `python -m handler serve | migrate | sweep | key`."""
+"""The command line: `python -m handler serve | migrate | sweep | key | build`."""
 
 import argparse
 import asyncio
@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Final, TypeAlias
 
 import psycopg
@@ -16,6 +17,7 @@ from core.migrate import MigrationError, check, migrate
 from core.records import StoreError
 from core.request_state import make_key
 from handler import local
+from handler.artifact import FOLDER, PLATFORMS, PYTHON, ArtifactError, Target, build
 from handler.postgres import PostgresError
 from handler.resources import Resources
 from handler.settings import Settings, SettingsError
@@ -46,6 +48,7 @@ _TOLD: Final = (
     PostgresError,
     MigrationError,
     StoreError,
+    ArtifactError,
     psycopg.Error,
     OSError,
 )
@@ -64,6 +67,13 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("migrate", help="bring the database to this code's schema")
     commands.add_parser("sweep", help="delete what has expired")
     commands.add_parser("key", help="print a new key for REQUEST_STATE_KEYS")
+    building = commands.add_parser("build", help="build the folder that AWS Lambda runs")
+    building.add_argument("--config", help="the langgraph.json (INTERMEZZO_CONFIG)")
+    building.add_argument("--folder", default=FOLDER, type=Path, help="where to (%(default)s)")
+    building.add_argument(
+        "--architecture", default="arm64", choices=PLATFORMS, help="of the functions (%(default)s)"
+    )
+    building.add_argument("--python", default=PYTHON, help="their Python (%(default)s)")
     return parser
 
 
@@ -104,6 +114,11 @@ def _key(chosen: argparse.Namespace, environ: Mapping[str, str]) -> None:
     print(make_key())
 
 
+def _build(chosen: argparse.Namespace, environ: Mapping[str, str]) -> None:
+    target = Target(architecture=chosen.architecture, python=chosen.python)
+    print(build(Settings.from_environ(environ).config, chosen.folder, target))
+
+
 def _database(settings: Settings) -> str:
     assert settings.database_url is not None, "given, or the local one"
     return settings.database_url
@@ -116,6 +131,7 @@ _COMMANDS: Final[Mapping[str, _Command]] = {
     "migrate": _migrate,
     "sweep": _sweep,
     "key": _key,
+    "build": _build,
 }
 
 
