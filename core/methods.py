@@ -94,7 +94,10 @@ class Endpoint:
     async def _discover(
         self, request: Request, deadline: float, progress: Progress | None
     ) -> dict[str, Any]:
-        supported = {"supportedVersions": list(SUPPORTED), "capabilities": dict(CAPABILITIES)}
+        # Which log messages a client wants, each request says for itself. An older client says it
+        # once, for a session that there is not.
+        capabilities: dict[str, Any] = {**CAPABILITIES, "logging": {}}
+        supported = {"supportedVersions": list(SUPPORTED), "capabilities": capabilities}
         return {**supported, **self._caching}
 
     async def _initialize(

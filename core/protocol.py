@@ -25,6 +25,13 @@ LOG_LEVEL_KEY: Final = "io.modelcontextprotocol/logLevel"
 SERVER_INFO_KEY: Final = "io.modelcontextprotocol/serverInfo"
 
 
+LOG_LEVELS: Final = (
+    *("debug", "info", "notice", "warning"),
+    *("error", "critical", "alert", "emergency"),
+)
+"""From the least severe to the most."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """One decoded JSON-RPC request.

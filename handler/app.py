@@ -16,8 +16,10 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from core.errors import InternalError, InvalidRequest, Refusal
+from core.progress import Progress
 from core.protocol import Request
 from handler.body import read_body
+from handler.events import EVENT_STREAM, Events, streamed
 from handler.headers import Headers
 from handler.param_headers import check_param_headers
 from handler.presence import while_present
@@ -31,6 +33,9 @@ PATH: Final = "/mcp"
 DEADLINE: Final = "intermezzo.deadline"
 """Where a transport that ends by itself puts its deadline into the ASGI scope, in seconds of
 `time.monotonic()`."""
+
+BUFFERED: Final = "intermezzo.buffered"
+"""Set in the ASGI scope by a transport that passes an answer on as a whole: it gets JSON."""
 
 _log: Final = logging.getLogger("intermezzo")
 
@@ -64,22 +69,20 @@ class _Mcp:
         self._resources = resources
 
     async def respond(self, http: HttpRequest) -> Response:
-        """Answers one HTTP request. Every exception ends here."""
+        """Answers one HTTP request."""
         started, headers = time.monotonic(), Headers(http.scope["headers"])
-        message: Request | Notification | Refused | None = None
         try:
-            message = await self._message(http, headers)
-            answer = await self._answer(http, headers, message, started)
+            try:
+                message = await self._message(http, headers)
+            except Exception as error:
+                return _response(_failed(error, None))
+            events = _events(http, headers, message)
+            answering = self._answer(http, headers, message, started, events)
+            if events is None:
+                return _response(await answering)
+            return await streamed(answering, events, _response)
         except ClientDisconnect:
             return Response(status_code=400)  # nobody reads it
-        except InternalError as error:
-            answer = _refused(_logged(error, error.message), message)
-        except Refusal as refusal:
-            answer = _refused(refusal, message)
-        except Exception as error:
-            answer = _refused(_logged(error, "Internal error"), message)
-        media_type = "application/json" if answer.body else None
-        return Response(answer.body, answer.status, dict(answer.headers), media_type)
 
     async def _message(
         self, http: HttpRequest, headers: Headers
@@ -97,29 +100,40 @@ class _Mcp:
         headers: Headers,
         message: Request | Notification | Refused,
         started: float,
+        events: Events | None,
     ) -> Answer:
+        deadline = started + self._resources.settings.call_timeout
+        deadline = min(deadline, http.scope.get(DEADLINE, deadline))
         match message:
             case Notification():
                 return ACCEPTED
             case Refused():
-                raise message.refusal
+                return _failed(message.refusal, message)
             case Request():
-                deadline = started + self._resources.settings.call_timeout
-                deadline = min(deadline, http.scope.get(DEADLINE, deadline))
-                return success(message.id, await self._result(http, headers, message, deadline))
+                try:
+                    result = await self._result(http, headers, message, deadline, events)
+                    return success(message.id, result)
+                except Exception as error:
+                    return _failed(error, message)
 
     async def _result(
-        self, http: HttpRequest, headers: Headers, request: Request, deadline: float
+        self,
+        http: HttpRequest,
+        headers: Headers,
+        request: Request,
+        deadline: float,
+        events: Events | None,
     ) -> dict[str, Any]:
         endpoint = self._resources.endpoint
         if request.method != "tools/call":
             return await endpoint.answer(request, deadline=deadline)
         await self._check_param_headers(headers, request)
         async with self._resources.turns.turn(deadline):
-            answering = endpoint.answer(request, deadline=deadline)
+            progress = events.tell if events else None
+            answering = endpoint.answer(request, deadline=deadline, progress=progress)
             # A first call that nobody waits for is worth nothing. A resumed one is: its outcome is
-            # kept, and the client that comes back gets it.
-            if "requestState" in request.params:
+            # kept, and the client that comes back gets it. But to close a stream is to cancel.
+            if "requestState" in request.params and events is None:
                 return await answering
             return await while_present(http.receive, answering)
 
@@ -131,16 +145,39 @@ class _Mcp:
             check_param_headers(headers, tool.input_schema, cast("dict[str, Any]", arguments))
 
 
+def _events(
+    http: HttpRequest, headers: Headers, message: Request | Notification | Refused
+) -> Events | None:
+    """Where notifications go, when the client wants any and they can reach it."""
+    if not isinstance(message, Request) or http.scope.get(BUFFERED, False):
+        return None
+    progress = Progress(token=message.progress_token, level=message.log_level)
+    accepted = {each.partition(";")[0].strip() for each in headers.first("Accept").split(",")}
+    return Events(progress) if progress.wanted and EVENT_STREAM in accepted else None
+
+
+def _response(answer: Answer) -> Response:
+    media_type = "application/json" if answer.body else None
+    return Response(answer.body, answer.status, dict(answer.headers), media_type)
+
+
+def _failed(error: Exception, message: Request | Refused | None) -> Answer:
+    """The answer to a request that an exception ended, by the rules of the client's era as far as
+    that is known. Every exception ends here, but that the client has left.
+    """
+    if isinstance(error, ClientDisconnect):
+        raise error
+    if isinstance(error, InternalError):
+        refusal = _logged(error, error.message)
+    else:
+        refusal = error if isinstance(error, Refusal) else _logged(error, "Internal error")
+    _log.info("refused: %s %s", refusal.code, refusal.reason)
+    identifier, modern = (message.id, message.modern) if message else (None, True)
+    return failure(refusal, identifier=identifier, modern=modern)
+
+
 def _logged(error: Exception, told: str) -> InternalError:
     """A fault that the log has whole, and the client by its correlation id."""
     correlation = secrets.token_hex(8)
     _log.error("internal error %s", correlation, exc_info=error)
     return InternalError(told, data={"correlationId": correlation})
-
-
-def _refused(refusal: Refusal, message: Request | Notification | Refused | None) -> Answer:
-    """The answer to a refusal, by the rules of the client's era as far as that is known."""
-    _log.info("refused: %s %s", refusal.code, refusal.reason)
-    known = message if isinstance(message, (Request, Refused)) else None
-    identifier, modern = (known.id, known.modern) if known else (None, True)
-    return failure(refusal, identifier=identifier, modern=modern)

@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from core.errors import InternalError
-from handler.app import DEADLINE, build
+from handler.app import BUFFERED, DEADLINE, build
 from handler.resources import Resources
 from handler.response import failure
 from handler.settings import Settings
@@ -108,7 +108,8 @@ class Process:
 
         async def until_the_end(scope: Any, receive: Any, send: Any) -> None:
             left = scope["aws.context"].get_remaining_time_in_millis() / 1000
-            await app({**scope, DEADLINE: time.monotonic() + left - MARGIN}, receive, send)
+            scope = {**scope, BUFFERED: True, DEADLINE: time.monotonic() + left - MARGIN}
+            await app(scope, receive, send)
 
         return Mangum(until_the_end, lifespan="off")
 

@@ -8,11 +8,8 @@ from collections.abc import Mapping
 from typing import Any, Final, cast
 
 from core.errors import InvalidParams
-from core.protocol import LOG_LEVEL_KEY
+from core.protocol import LOG_LEVEL_KEY, LOG_LEVELS
 
-_LOG_LEVELS: Final = frozenset(
-    ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
-)
 _TRACEPARENT: Final = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 
@@ -43,7 +40,7 @@ def progress_token(meta: Mapping[str, Any]) -> str | int | None:
 def log_level(meta: Mapping[str, Any]) -> str | None:
     """The least level of log notifications that the client wants, if any."""
     level = meta.get(LOG_LEVEL_KEY)
-    if level is None or (isinstance(level, str) and level in _LOG_LEVELS):
+    if level is None or (isinstance(level, str) and level in LOG_LEVELS):
         return level
     raise InvalidParams(f'"_meta" names an unknown level in "{LOG_LEVEL_KEY}".')
 

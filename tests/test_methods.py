@@ -52,7 +52,7 @@ def many(folder: Path, count: int) -> Path:
 async def test_discover_tells_versions_and_capabilities_and_how_long_they_hold() -> None:
     result = await answer("server/discover")
     assert result["supportedVersions"] == list(SUPPORTED)
-    assert result["capabilities"] == {"tools": {}}
+    assert result["capabilities"] == {"tools": {}, "logging": {}}
     assert (result["ttlMs"], result["cacheScope"]) == (5, "public")
     mcp_types.DiscoverResult.model_validate(result)
 
