@@ -196,11 +196,9 @@ def _key(key: Any, path: str) -> str:
 def _dumped(dump: Callable[..., Any], model: object, path: str) -> Any:
     try:
         return dump(by_alias=True, warnings=False)
-    except Exception as error:  # its serializers are the agent's code
-        why = f"{type(error).__name__}: {error}"
-        raise NotJson(f"{_at(path)} is a {_type_name(model)} that can't be dumped: {why}") from (
-            error
-        )
+    except Exception as error:  # its serializers are the agent's code, and so is its message
+        what = f"{_at(path)} is a {_type_name(model)} that can't be dumped"
+        raise NotJson(f"{what}: {type(error).__name__}") from error
 
 
 def _at(path: str) -> str:
