@@ -3,7 +3,14 @@
 import string
 from typing import Any
 
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
+
+# A slow machine is no counterexample.
+settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("any machine")
 
 NAMES = st.text(string.ascii_letters + "_ é🙂", min_size=1, max_size=8)
 
