@@ -42,7 +42,7 @@ class Overlaps(BaseCallbackHandler):
         self._open: dict[str, set[UUID]] = {}
         self._shared: set[str] = set()
         self._places: dict[str, str] = {}
-        self._inputs: dict[str, Any] = {}
+        self._nodes: dict[str, tuple[UUID, Any]] = {}
 
     def check(self, graph: "Pregel[Any, Any, Any, Any]", pending: Iterable[Pending]) -> None:
         """Let a pause of the run pass when each answer to it can only reach its own question.
@@ -84,7 +84,7 @@ class Overlaps(BaseCallbackHandler):
             task = self._know(run_id, parent_run_id, metadata)
             if not any(tag.startswith(_NODE) for tag in tags or ()):
                 return
-            self._inputs[task] = inputs
+            self._nodes[task] = run_id, inputs
             # Whatever has nodes is a graph: one inside a task runs beside what else is open there.
             if parent_run_id is not None and self._tasks.get(parent_run_id):
                 self._begin(parent_run_id)
@@ -143,7 +143,10 @@ class Overlaps(BaseCallbackHandler):
     def _end(self, run: UUID) -> None:
         with self._lock:
             self._parents.pop(run, None)
-            self._open.get(self._tasks.pop(run, ""), set()).discard(run)
+            task = self._tasks.pop(run, "")
+            self._open.get(task, set()).discard(run)
+            if task in self._nodes and self._nodes[task][0] == run:
+                del self._nodes[task]  # and let go of its input
 
     def _fail(self, run: UUID, error: BaseException) -> None:
         """One that asks stays open: what starts after it in its task runs beside it."""
@@ -153,7 +156,7 @@ class Overlaps(BaseCallbackHandler):
     def _has_several_calls(self, task: str, graph: "Pregel[Any, Any, Any, Any]") -> bool:
         """Whether the task runs a tool node with several calls. They need not be seen side by side:
         one may end before another starts, or ask before its tool does (in `wrap_tool_call`)."""
-        if _tool_calls(self._inputs.get(task)) < 2:
+        if task not in self._nodes or _tool_calls(self._nodes[task][1]) < 2:
             return False
         bound = _node(graph, self._places[task])
         return _is_tool_node(bound) or (task in self._open and _uses_tool_node(bound))
