@@ -462,10 +462,7 @@ class Store:
             StoreError: tables are missing; the text names the command that makes them.
         """
         pool = await self.pool()
-        try:
-            connection = await pool.getconn()
-        except psycopg.OperationalError as error:  # a PoolTimeout is one
-            raise Unavailable("the database can't be reached") from error
+        connection = await _taken(pool)
         try:
             yield connection
         except _MISSING as error:
@@ -490,7 +487,6 @@ class Store:
                 min_size=0,
                 max_size=self._max_size,
                 timeout=self._timeout,
-                check=_check,
                 open=False,
             )
             self._pools[loop] = pool
@@ -498,18 +494,31 @@ class Store:
         return pool
 
 
-async def _check(connection: AsyncConnection[Any]) -> None:
-    """Notice, without a round trip, that an idle connection is over.
+async def _taken(
+    pool: AsyncConnectionPool[AsyncConnection[DictRow]],
+) -> AsyncConnection[DictRow]:
+    """A connection of the pool that is not over.
 
-    A server says nothing on an idle connection but that it ends it.
+    The pool's own check waits a second after the second dead connection that it meets; after a
+    process was frozen all of them may be dead.
     """
-    if not hasattr(select, "poll"):  # Windows
-        return
+    try:
+        while _is_over(connection := await pool.getconn()):
+            await connection.close()
+            await pool.putconn(connection)
+    except psycopg.OperationalError as error:  # a PoolTimeout is one
+        raise Unavailable("the database can't be reached") from error
+    return connection
+
+
+def _is_over(connection: AsyncConnection[Any]) -> bool:
+    """Whether the server ended an idle connection, without a round trip: it says nothing on one
+    but that it ends it."""
+    if connection.closed or not hasattr(select, "poll"):  # Windows has none
+        return connection.closed
     poll = select.poll()
     poll.register(connection.pgconn.socket, select.POLLIN)
-    if poll.poll(0):
-        await connection.close()  # or the pool would offer it again
-        raise psycopg.OperationalError("the server closed the connection")
+    return bool(poll.poll(0))
 
 
 def _asking(asking: Asking) -> dict[str, Any]:
