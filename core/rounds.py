@@ -93,8 +93,6 @@ class Call:
         modes: the elicitation modes that the client declared.
         modern: whether the client speaks a revision that can be asked.
         deadline: when to stop, in seconds of `time.monotonic()`.
-        lease: how long a claim lasts, in seconds, where the platform ends the process by then;
-            None where claims are renewed.
         configurable: what the agent may read of the caller.
         threads: the deployment's rules for this caller, about the thread that the call is kept in.
     """
@@ -108,7 +106,6 @@ class Call:
     modern: bool = True
     principal: str = ""
     deadline: float
-    lease: float | None = None
     progress: Callable[[str, Any], None] | None = None
     configurable: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
     threads: Threads | None = None
@@ -121,6 +118,8 @@ class Rounds:
         store: opens the store; called when a call first needs rows.
         audience: which deployment the request states are for.
         lease: how long a claim outlives its holder at most, where claims are renewed.
+        left: how much longer this process can live, on a platform that ends it. A claim lasts that
+            long there, and is not renewed.
     """
 
     def __init__(
@@ -131,6 +130,7 @@ class Rounds:
         keys: KeyRing,
         audience: str = "",
         lease: timedelta = LEASE,
+        left: Callable[[], timedelta] | None = None,
     ) -> None:
         self._catalog = catalog
         self._open_store = store
@@ -142,6 +142,7 @@ class Rounds:
         self._paused = min(PAUSED, limit)
         self._kept = min(KEPT, limit)
         self._lease = lease
+        self._left = left
         self._renewals: Renewals | None = None
         self._stores: AgentStore | None = None
         self._detached: set[asyncio.Future[Any]] = set()
@@ -275,7 +276,7 @@ class Rounds:
             call.tool.agent,
             given=list(call.responses or ()),
             modes=sorted(call.modes),
-            lease=self._lease if call.lease is None else timedelta(seconds=call.lease),
+            lease=self._left() if self._left else self._lease,
         )
         if seen is None:
             raise InvalidRequestState("unknown or expired")
@@ -348,7 +349,7 @@ class Rounds:
             store=store,
             claim=claim,
             digests=digests,
-            renewals=self._renewing() if call.lease is None else None,
+            renewals=None if self._left else self._renewing(),
             detached=self._detach,
         )
         return await self._settle(call, claimed, run, values)

@@ -12,6 +12,7 @@ import os
 import threading
 import time
 from collections.abc import Coroutine, Mapping
+from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -41,6 +42,7 @@ class Process:
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
+        self._ends = 0.0
         # The platform never starts a second event in a process; what plays the platform may.
         self._turn = threading.Lock()
 
@@ -98,7 +100,12 @@ class Process:
     @cached_property
     def _resources(self) -> Resources:
         required = ("database_url", "request_state_keys")
-        return Resources(Settings.from_environ(self._environ, required=required))
+        settings = Settings.from_environ(self._environ, required=required)
+        return Resources(settings, left=self._left)
+
+    def _left(self) -> timedelta:
+        """How long a claim lasts that is made now: a little longer than the invocation can."""
+        return timedelta(seconds=self._ends - time.monotonic() + MARGIN)
 
     @cached_property
     def _adapter(self) -> "Mangum":
@@ -108,8 +115,8 @@ class Process:
 
         async def until_the_end(scope: Any, receive: Any, send: Any) -> None:
             left = scope["aws.context"].get_remaining_time_in_millis() / 1000
-            scope = {**scope, BUFFERED: True, DEADLINE: time.monotonic() + left - MARGIN}
-            await app(scope, receive, send)
+            self._ends = time.monotonic() + left
+            await app({**scope, BUFFERED: True, DEADLINE: self._ends - MARGIN}, receive, send)
 
         return Mangum(until_the_end, lifespan="off")
 

@@ -5,7 +5,8 @@ refusal reaches neither database nor keys.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,10 +24,15 @@ if TYPE_CHECKING:
 
 
 class Resources:
-    """The parts of a process."""
+    """The parts of a process.
 
-    def __init__(self, settings: Settings) -> None:
+    Args:
+        left: how much longer the process can live, where its platform ends it.
+    """
+
+    def __init__(self, settings: Settings, *, left: Callable[[], timedelta] | None = None) -> None:
         self.settings = settings
+        self._left = left
 
     @cached_property
     def catalog(self) -> Catalog:
@@ -64,6 +70,7 @@ class Resources:
             store=lambda: self.store,
             keys=KeyRing(self.settings.request_state_keys),
             audience=self.settings.public_url,
+            left=self._left,
         )
 
     @cached_property

@@ -2,7 +2,13 @@
 
 import pytest
 
-pytest_plugins = ["tests.postgres", "tests.processes", "tests.projects", "tests.served"]
+pytest_plugins = [
+    "tests.artifacts",
+    "tests.postgres",
+    "tests.processes",
+    "tests.projects",
+    "tests.served",
+]
 
 
 @pytest.fixture

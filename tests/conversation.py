@@ -85,6 +85,7 @@ async def instance(
     keys: tuple[str, ...] = (KEY,),
     audience: str = "",
     lease: float = 10.0,
+    left: float | None = None,
     **changes: Any,
 ) -> AsyncGenerator[Instance]:
     """An instance with connections of its own."""
@@ -95,6 +96,7 @@ async def instance(
         keys=KeyRing(keys),
         audience=audience,
         lease=timedelta(seconds=lease),
+        left=None if left is None else lambda: timedelta(seconds=left),
     )
     try:
         yield Instance(store=store, rounds=rounds, journal=journal, **changes)
