@@ -45,4 +45,4 @@ class Gate(AsyncCallbackHandler):
             # LangGraph puts checkpoints and writes from tasks of its own: those that were made
             # before this node are scheduled before it, and have run when this returns.
             await asyncio.sleep(0)
-            await self._state.flush()
+            await self._state.flush_from_anywhere()

@@ -5,12 +5,14 @@ that LangGraph hands over, and turns them into rows of LangGraph's own tables at
 Once a call is stored, the same buffer is flushed before each node begins (`core.gate`), so that
 every finished node is durable before the next one starts, in one round trip.
 
-One saver per call: nothing is shared between calls, so nothing is locked across them.
+One saver per call: nothing is shared between calls, so nothing is locked across them. Within a call
+a sync node may run a graph in its own thread, so the state is guarded.
 """
 
 import asyncio
 import json
 import math
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -108,7 +110,11 @@ class CallState:
         self._blobs: dict[tuple[str, str, str], Typed] = {}
         self._stored_blobs: set[tuple[str, str, str]] = set()
         self._dirty = False
-        self._lock = asyncio.Lock()
+        self._guard = threading.RLock()
+        self._loop = asyncio.get_running_loop()
+        self._loop_thread = threading.get_ident()
+        self._blocked = False
+        self._flushing = asyncio.Lock()
         self._timer: asyncio.TimerHandle | None = None
         self._flushes: set[asyncio.Task[None]] = set()
         if rows is not None:
@@ -137,39 +143,49 @@ class CallState:
         metadata: CheckpointMetadata,
     ) -> None:
         """Keep a checkpoint, and forget those that it makes useless."""
-        chain = self._checkpoints.setdefault(ns, {})
-        if "counters_since_delta_snapshot" not in metadata:
-            for id in chain:
-                if id != checkpoint["id"]:
-                    self._writes.pop((ns, id), None)
-            chain.clear()
-        chain[checkpoint["id"]] = _Saved(parent, checkpoint, metadata, loaded=False, durable=False)
-        self._dirty = True
+        saved = _Saved(parent, checkpoint, metadata, loaded=False, durable=False)
+        with self._guard:
+            chain = self._checkpoints.setdefault(ns, {})
+            if "counters_since_delta_snapshot" not in metadata:
+                for id in chain:
+                    if id != checkpoint["id"]:
+                        self._writes.pop((ns, id), None)
+                chain.clear()
+            chain[checkpoint["id"]] = saved
+            self._dirty = True
 
     def put_writes(
         self, ns: str, id: str, writes: Sequence[tuple[str, Any]], task: str, path: str
     ) -> None:
         """Keep a task's writes: an ordinary one stays as first put, a control one is replaced."""
-        kept = self._writes.setdefault((ns, id), {})
         replace = all(channel in WRITES_IDX_MAP for channel, _ in writes)
-        for position, (channel, value) in enumerate(writes):
-            key = (task, WRITES_IDX_MAP.get(channel, position))
-            if key in kept and not replace:
-                continue
-            if channel == ERROR and is_invalid_resume(value):
-                continue  # the answer was refused: nothing happened to the task
-            kept[key] = _Write(channel, path, value, loaded=False, durable=False)
-            self._dirty = True
+        with self._guard:
+            kept = self._writes.setdefault((ns, id), {})
+            for position, (channel, value) in enumerate(writes):
+                key = (task, WRITES_IDX_MAP.get(channel, position))
+                if key in kept and not replace:
+                    continue
+                if channel == ERROR and is_invalid_resume(value):
+                    continue  # the answer was refused: nothing happened to the task
+                kept[key] = _Write(channel, path, value, loaded=False, durable=False)
+                self._dirty = True
+        if self._sink is not None:
+            self._loop.call_soon_threadsafe(self._arm)
+
+    def _arm(self) -> None:
         if self._sink is not None and self._timer is None and self._dirty:
-            self._timer = asyncio.get_running_loop().call_later(FLUSH_AFTER, self._flush_soon)
+            self._timer = self._loop.call_later(FLUSH_AFTER, self._flush_soon)
 
     def get(self, ns: str, id: str | None, serde: SerializerProtocol) -> CheckpointTuple | None:
         """A copy of the newest checkpoint of a namespace, or of the one asked for."""
-        chain = self._checkpoints.get(ns, {})
-        if not chain or (id is not None and id not in chain):
-            return None
-        id = id if id is not None else max(chain)
-        saved = chain[id]
+        with self._guard:
+            chain = self._checkpoints.get(ns, {})
+            if not chain or (id is not None and id not in chain):
+                return None
+            id = id if id is not None else max(chain)
+            return self._tuple(ns, id, chain[id], serde)
+
+    def _tuple(self, ns: str, id: str, saved: _Saved, serde: SerializerProtocol) -> CheckpointTuple:
         checkpoint = self._copy(ns, saved, serde)
         return CheckpointTuple(
             config=self._config(ns, id),
@@ -217,6 +233,11 @@ class CallState:
                 "checkpoint_id": id,
             }
         }
+
+    def used_in_thread(self) -> None:
+        """Note a graph that is run by a sync call, which may be one that blocks the event loop."""
+        if threading.get_ident() == self._loop_thread:
+            self._blocked = True
 
     # Which questions wait.
 
@@ -308,8 +329,13 @@ class CallState:
                     self._writes.pop((ns, id), None)
 
     def rows(self) -> Rows:
-        """What is not durable yet, serialized."""
-        return self._collect()[0]
+        """What is not durable yet, serialized.
+
+        Raises:
+            Unstorable: something has no stored form.
+        """
+        with self._guard:
+            return self._collect()[0]
 
     def _collect(self) -> tuple[Rows, list[_Saved | _Write]]:
         checkpoints: list[tuple[Any, ...]] = []
@@ -351,6 +377,17 @@ class CallState:
                 blobs[key] = (ns, channel, version, *self._typed(channel, value))
         return inline, blobs
 
+    async def flush_from_anywhere(self) -> None:
+        """Flush, on behalf of a node that a sync node runs: its thread has another event loop.
+
+        A graph that an async node runs with `invoke` holds up the event loop, so nothing can be
+        flushed until it ends.
+        """
+        if asyncio.get_running_loop() is self._loop:
+            await self.flush()
+        elif not self._blocked:
+            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self.flush(), self._loop))
+
     def on_loss(self, tell: Callable[[Exception], None]) -> None:
         """Whom to tell when a flush fails, whether or not somebody waits for it."""
         self._lost = tell
@@ -369,7 +406,7 @@ class CallState:
         """
         if self._sink is None:
             return
-        async with self._lock:
+        async with self._flushing:
             if self._timer is not None:
                 self._timer.cancel()
                 self._timer = None
@@ -377,7 +414,8 @@ class CallState:
                 return
             self._dirty = False
             try:
-                rows, taken = self._collect()
+                with self._guard:
+                    rows, taken = self._collect()
                 await self._sink(rows)
             except Exception as error:
                 self._dirty = True
@@ -388,7 +426,7 @@ class CallState:
             self._stored_blobs.update((ns, name, version) for ns, name, version, *_ in rows.blobs)
 
     def _flush_soon(self) -> None:
-        task = asyncio.get_running_loop().create_task(self.flush())
+        task = self._loop.create_task(self.flush())
         self._flushes.add(task)
         task.add_done_callback(self._flushed)
 
@@ -420,8 +458,11 @@ class CallSaver(BasePostgresSaver):
         self.state = state
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        ns: str = _configurable(config).get("checkpoint_ns", "")
-        return self.state.get(ns, get_checkpoint_id(config), self.serde)
+        return self.state.get(_namespace(config), get_checkpoint_id(config), self.serde)
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        self.state.used_in_thread()
+        return self.state.get(_namespace(config), get_checkpoint_id(config), self.serde)
 
     async def alist(
         self,
@@ -442,11 +483,19 @@ class CallSaver(BasePostgresSaver):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        configurable = _configurable(config)
-        ns: str = configurable.get("checkpoint_ns", "")
+        return self.put(config, checkpoint, metadata, new_versions)
+
+    def put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
         # LangGraph's own keys only: of the configuration, which other savers copy into the
         # metadata, nothing is kept.
-        self.state.put(ns, configurable.get("checkpoint_id"), checkpoint, metadata)
+        ns = _namespace(config)
+        self.state.put(ns, _configurable(config).get("checkpoint_id"), checkpoint, metadata)
         return {
             "configurable": {
                 "thread_id": self.state.thread,
@@ -462,9 +511,21 @@ class CallSaver(BasePostgresSaver):
         task_id: str,
         task_path: str = "",
     ) -> None:
-        configurable = _configurable(config)
-        ns: str = configurable.get("checkpoint_ns", "")
-        self.state.put_writes(ns, configurable["checkpoint_id"], writes, task_id, task_path)
+        self.put_writes(config, writes, task_id, task_path)
+
+    def put_writes(
+        self,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str = "",
+    ) -> None:
+        id: str = _configurable(config)["checkpoint_id"]
+        self.state.put_writes(_namespace(config), id, writes, task_id, task_path)
+
+
+def _namespace(config: RunnableConfig) -> str:
+    return _configurable(config).get("checkpoint_ns", "")
 
 
 def _configurable(config: RunnableConfig) -> dict[str, Any]:

@@ -143,7 +143,7 @@ async def test_a_branch_that_moved_on_to_a_question_nobody_saw_is_not_answered_b
     assert here.ran()["right"] == 1
 
 
-@pytest.mark.parametrize("agent", ["nested", "called"])
+@pytest.mark.parametrize("agent", ["nested", "called", "called_sync"])
 async def test_inside_a_subgraph_too_an_unseen_question_gets_no_old_answer(
     here: Instance, processes: Processes, agent: str
 ) -> None:

@@ -200,7 +200,7 @@ async def test_a_node_that_asks_twice_asks_in_two_rounds(here: Instance) -> None
     assert '["Ada=red"]' in said(result)
 
 
-@pytest.mark.parametrize("agent", ["nested", "called"])
+@pytest.mark.parametrize("agent", ["nested", "called", "called_sync", "called_blocking"])
 async def test_a_subgraph_asks_one_question_after_the_other_beside_its_siblings(
     here: Instance, agent: str
 ) -> None:

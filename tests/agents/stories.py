@@ -131,6 +131,26 @@ called = parallel(sub=calling, right=asking("right", "Right?"))
 """The same subgraph, called inside a node."""
 
 
+def calling_in_a_thread(state: State) -> dict[str, Any]:
+    ran(state["journal"], "calling")
+    result = _inner.invoke({"journal": state["journal"]})
+    return {"answers": result["answers"]}
+
+
+called_sync = parallel(sub=calling_in_a_thread, right=asking("right", "Right?"))
+"""The same subgraph, run by a sync node."""
+
+
+async def calling_and_blocking(state: State) -> dict[str, Any]:
+    ran(state["journal"], "calling")
+    result = _inner.invoke({"journal": state["journal"]})
+    return {"answers": result["answers"]}
+
+
+called_blocking = parallel(sub=calling_and_blocking, right=asking("right", "Right?"))
+"""The same subgraph, run by an async node in a way that blocks the event loop."""
+
+
 def fan(state: State) -> list[Send]:
     return [Send("item", {"journal": state["journal"], "name": name}) for name in "abc"]
 
