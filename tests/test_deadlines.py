@@ -88,20 +88,21 @@ async def test_a_sync_node_past_its_deadline_keeps_the_claim_until_it_ends(
 
 
 async def test_on_a_platform_that_ends_the_process_such_a_claim_lapses_by_itself(
-    here: Instance, database: str
+    database: str, tmp_path: Path
 ) -> None:
-    asked = await here.asks("one")
-    answers = accept(asked, Go="yes")
-    (here.journal / "hold-ask").touch()
-    here.seconds = 0.3
-    with pytest.raises(RetryLater):
-        await here.call("one", answers, asked.request_state, lease=60.0)
-    (here.journal / "hold-ask").unlink()
-    with pytest.raises(RetryLater, match="still at work"):
-        await here.call("one", answers, asked.request_state, lease=60.0)
-    move(database, seconds=61)
-    here.seconds = 20
-    await here.ends("one", answers, asked.request_state, lease=60.0)
+    async with instance(database, tmp_path, left=60.0) as here:
+        asked = await here.asks("one")
+        answers = accept(asked, Go="yes")
+        (here.journal / "hold-ask").touch()
+        here.seconds = 0.3
+        with pytest.raises(RetryLater, match="ran out of time"):
+            await here.call("one", answers, asked.request_state)
+        (here.journal / "hold-ask").unlink()
+        with pytest.raises(RetryLater, match="still at work"):
+            await here.call("one", answers, asked.request_state)
+        move(database, seconds=61)
+        here.seconds = 20
+        await here.ends("one", answers, asked.request_state)
 
 
 async def test_a_run_goes_on_when_its_client_stops_waiting_and_its_retry_finds_the_outcome(
