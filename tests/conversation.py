@@ -86,7 +86,6 @@ async def instance(
     audience: str = "",
     lease: float = 10.0,
     left: float | None = None,
-    left: float | None = None,
     **changes: Any,
 ) -> AsyncGenerator[Instance]:
     """An instance with connections of its own."""
@@ -97,7 +96,6 @@ async def instance(
         keys=KeyRing(keys),
         audience=audience,
         lease=timedelta(seconds=lease),
-        left=None if left is None else lambda: timedelta(seconds=left),
         left=None if left is None else lambda: timedelta(seconds=left),
     )
     try:
