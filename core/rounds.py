@@ -25,6 +25,7 @@ from uuid import UUID, uuid4
 
 from core import canonical
 from core.caller import Permit, Threads
+from core.bounds import fitting
 from core.catalog import Catalog
 from core.errors import (
     InternalError,
@@ -120,6 +121,7 @@ class Rounds:
         lease: how long a claim outlives its holder at most, where claims are renewed.
         left: how much longer this process can live, on a platform that ends it. A claim lasts that
             long there, and is not renewed.
+        largest: bytes that an answer may have; None when there is no bound.
     """
 
     def __init__(
@@ -131,6 +133,7 @@ class Rounds:
         audience: str = "",
         lease: timedelta = LEASE,
         left: Callable[[], timedelta] | None = None,
+        largest: int | None = None,
     ) -> None:
         self._catalog = catalog
         self._open_store = store
@@ -143,6 +146,7 @@ class Rounds:
         self._kept = min(KEPT, limit)
         self._lease = lease
         self._left = left
+        self._largest = largest
         self._renewals: Renewals | None = None
         self._stores: AgentStore | None = None
         self._detached: set[asyncio.Future[Any]] = set()
@@ -218,6 +222,9 @@ class Rounds:
 
     def _came_to(self, call: Call, ended: "Finished | Paused | Stopped") -> ToolResult | Round:
         """What a run led to, for this client: the result, or the round that would be asked."""
+        return fitting(self._led_to(call, ended), self._largest)
+
+    def _led_to(self, call: Call, ended: "Finished | Paused | Stopped") -> ToolResult | Round:
         from core.results import render
         from core.runs import Finished, Stopped
 

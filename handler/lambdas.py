@@ -12,6 +12,7 @@ import os
 import threading
 import time
 from collections.abc import Coroutine, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -29,6 +30,9 @@ T = TypeVar("T")
 
 MARGIN: Final = 1.0
 """Seconds before the platform ends an invocation by which its answer is on the way."""
+
+LARGEST_RESULT: Final = 6_000_000
+"""Bytes. The platform passes 6,291,556 on, with what HTTP and JSON-RPC put around a result."""
 
 _log: Final = logging.getLogger("intermezzo")
 
@@ -101,7 +105,8 @@ class Process:
     def _resources(self) -> Resources:
         required = ("database_url", "request_state_keys")
         settings = Settings.from_environ(self._environ, required=required)
-        return Resources(settings, left=self._left)
+        largest = settings.max_result_bytes or LARGEST_RESULT
+        return Resources(replace(settings, max_result_bytes=largest), left=self._left)
 
     def _left(self) -> timedelta:
         """How long a claim lasts that is made now: a little longer than the invocation can."""

@@ -71,7 +71,22 @@ class Resources:
             keys=KeyRing(self.settings.request_state_keys),
             audience=self.settings.public_url,
             left=self._left,
+            largest=self.settings.max_result_bytes,
         )
+
+    @cached_property
+    def identity(self) -> Identity | None:
+        """Who is calling is asked here; None: everybody may call.
+
+        Raises:
+            SettingsError, CatalogError: it is half made.
+        """
+        return choose(self.settings, self.catalog)
+
+    @cached_property
+    def metadata(self) -> ResourceMetadata | None:
+        """What a client is told of where to log in."""
+        return published(self.settings, self.catalog)
 
     @cached_property
     def endpoint(self) -> Endpoint:

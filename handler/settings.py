@@ -165,6 +165,13 @@ class Settings:
         "The largest request that is read.",
         default=4 * 1024 * 1024,
     )
+    max_result_bytes: int | None = _setting(
+        "INTERMEZZO_MAX_RESULT_BYTES",
+        _whole,
+        "a whole number from 1",
+        "The largest result or round of questions. Behind a load balancer it is about 1000000.",
+        shown="`6000000` on Lambda, none on `serve`",
+    )
     call_timeout: float = _setting(
         "INTERMEZZO_CALL_TIMEOUT",
         _seconds,
