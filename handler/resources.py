@@ -75,20 +75,6 @@ class Resources:
         )
 
     @cached_property
-    def identity(self) -> Identity | None:
-        """Who is calling is asked here; None: everybody may call.
-
-        Raises:
-            SettingsError, CatalogError: it is half made.
-        """
-        return choose(self.settings, self.catalog)
-
-    @cached_property
-    def metadata(self) -> ResourceMetadata | None:
-        """What a client is told of where to log in."""
-        return published(self.settings, self.catalog)
-
-    @cached_property
     def endpoint(self) -> Endpoint:
         """What answers requests."""
         return Endpoint(
