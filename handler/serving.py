@@ -9,6 +9,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 import uvicorn  # of the `local` extra: a Lambda artifact has neither it nor this file
 
@@ -18,7 +19,7 @@ from handler.app import PATH, build
 from handler.doors import LOCAL
 from handler.resources import Resources
 from handler.response import encode
-from handler.settings import Settings
+from handler.settings import Settings, SettingsError
 
 if TYPE_CHECKING:
     from core.tools import Tool
@@ -37,7 +38,11 @@ async def serve(settings: Settings, *, host: str, port: int) -> None:
         CatalogError: with everything that is wrong with langgraph.json and its agents.
         OSError: the address can't be listened on.
     """
-    resources = Resources(replace(settings, allowed_hosts=settings.allowed_hosts or LOCAL))
+    if settings.gateway:
+        raise SettingsError(["INTERMEZZO_GATEWAY is set, and no gateway stands here; unset it."])
+    public = {urlsplit(settings.public_url).hostname} - {None}
+    hosts = settings.allowed_hosts or frozenset((*LOCAL, *(str(name) for name in public)))
+    resources = Resources(replace(settings, allowed_hosts=hosts))
     for warning in resources.catalog.warnings:
         print(f"langgraph.json: {warning}")
     tools = await resources.endpoint.tools()
@@ -123,6 +128,9 @@ async def _sweep(resources: Resources) -> None:
 def _listening(host: str, port: int) -> Generator[socket.socket]:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.create_server((host, port), family=family) as listener:
+        # Connections inherit it. Without it, an answer written in two parts waits 40 ms for the
+        # client to acknowledge the first; asyncio sees to it only where a socket names TCP.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         yield listener
 
 
