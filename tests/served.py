@@ -18,9 +18,13 @@ import pytest
 from core.protocol import CAPABILITIES_KEY, LATEST, VERSION_KEY
 from core.request_state import make_key
 from handler.settings import variables
+from tests.front import Front, round_robin
 
 CHECKOUT = Path(__file__).parent.parent
 EXAMPLES = CHECKOUT / "langgraph.json"
+CLIENTS = CHECKOUT / "tests" / "clients" / "langgraph.json"
+"""The agents that clients are driven with."""
+
 KEY = make_key()
 
 META: dict[str, Any] = {
@@ -122,6 +126,24 @@ def served(shared_database: str) -> Generator[Served]:
     """One process for every test that leaves nothing behind which another one could see."""
     with serving(shared_database) as process:
         yield process
+
+
+@contextmanager
+def two_serving(database: str, config: Path, **environ: str) -> Generator[Front]:
+    """Two processes of one database behind one address, until the block ends."""
+    with (
+        serving(database, config=config, environ=environ) as one,
+        serving(database, config=config, environ=environ) as other,
+        round_robin(one.url, other.url) as front,
+    ):
+        yield front
+
+
+@pytest.fixture(scope="session")
+def front(shared_database: str) -> Generator[Front]:
+    """Two processes behind one address, with the agents that clients are driven with."""
+    with two_serving(shared_database, CLIENTS) as front:
+        yield front
 
 
 def post(url: str, method: str, *, id: Any = 1, **changes: Any) -> httpx.Response:

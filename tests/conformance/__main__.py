@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from core.migrate import migrate
-from tests.front import round_robin
 from tests.node import install
 from tests.postgres import passing_server
-from tests.served import serving
+from tests.served import two_serving
 
 FOLDER: Final = Path(__file__).parent
 AGENTS: Final = FOLDER / "langgraph.json"
@@ -41,11 +40,7 @@ def main() -> int:
     node = install(FOLDER)
     with passing_server() as database:
         asyncio.run(migrate(database))
-        with (
-            serving(database, config=AGENTS) as one,
-            serving(database, config=AGENTS) as other,
-            round_robin(one.url, other.url) as front,
-        ):
+        with two_serving(database, AGENTS) as front:
             passed = [_passes(node, front.url, revision) for revision in BESIDE]
     return 0 if all(passed) else 1
 
