@@ -8,6 +8,9 @@ correlation id, which the log has too; nothing of ours leaves the process.
 import logging
 import secrets
 import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Final, cast
 
 from fastapi import FastAPI
@@ -15,18 +18,21 @@ from starlette.requests import ClientDisconnect
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
+from core.caller import ANYONE
 from core.errors import InternalError, InvalidRequest, Refusal
 from core.progress import Progress
 from core.protocol import Request
-from handler.body import read_body
+from handler.body import Body
 from handler.events import EVENT_STREAM, Events, streamed
 from handler.headers import Headers
 from handler.param_headers import check_param_headers
 from handler.presence import while_present
-from handler.refusals import MethodNotAllowed
-from handler.request import Notification, Refused, decode
+from handler.refusals import BodyTooLarge, MethodNotAllowed
+from handler.request import Notification, Refused, decode, is_modern, readable_id
+from handler.resource_metadata import MAX_AGE, WELL_KNOWN
 from handler.resources import Resources
-from handler.response import ACCEPTED, Answer, failure, success
+from handler.response import ACCEPTED, Answer, encode, failure, success
+from handler.visit import Visit
 
 PATH: Final = "/mcp"
 
@@ -47,7 +53,7 @@ def build(resources: Resources) -> FastAPI:
     methods = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD"]
     app.add_route(PATH, _Mcp(resources).respond, methods=methods)
     app.add_route("/healthz", _alive, methods=["GET"])
-    app.add_route("/{path:path}", _nothing_here, methods=methods)
+    app.add_route("/{path:path}", _Elsewhere(resources).respond, methods=methods)
     return app
 
 
@@ -56,10 +62,34 @@ async def _alive(request: HttpRequest) -> Response:
     return Response(b'{"status":"ok"}', media_type="application/json")
 
 
-async def _nothing_here(request: HttpRequest) -> Response:
-    refusal = InvalidRequest(f"There is nothing here: the MCP endpoint is POST {PATH}.")
-    answer = failure(refusal, identifier=None, modern=True)
-    return Response(answer.body, 404, media_type="application/json")
+class _Elsewhere:
+    """Every other path. Where a client may log in stands on one or two of them, for everybody."""
+
+    def __init__(self, resources: Resources) -> None:
+        self._resources = resources
+
+    async def respond(self, http: HttpRequest) -> Response:
+        headers = Headers(http.scope["headers"])
+        try:
+            self._resources.doors.check(headers)
+            answer = self._answer(http, headers)
+        except Exception as error:
+            return _response(_failed(error, None))
+        return _response(answer, self._resources.cors.granted(headers))
+
+    def _answer(self, http: HttpRequest, headers: Headers) -> Answer:
+        path = http.scope["path"]
+        known = path.startswith(WELL_KNOWN) and self._resources.metadata
+        if not known or path not in known.paths:
+            nothing = InvalidRequest(f"There is nothing here: the MCP endpoint is POST {PATH}.")
+            return replace(failure(nothing, identifier=None, modern=True), status=404)
+        if http.method == "OPTIONS" and (answer := self._resources.cors.preflight(headers)):
+            return answer
+        if http.method not in ("GET", "HEAD"):
+            refusal = MethodNotAllowed("Only GET is answered here.", headers={"allow": "GET"})
+            return failure(refusal, identifier=None, modern=True)
+        caching = {"cache-control": f"public, max-age={MAX_AGE}"}
+        return Answer(status=200, body=encode(known.document()), headers=caching)
 
 
 class _Mcp:
@@ -70,7 +100,20 @@ class _Mcp:
 
     async def respond(self, http: HttpRequest) -> Response:
         """Answers one HTTP request."""
-        started, headers = time.monotonic(), Headers(http.scope["headers"])
+        headers = Headers(http.scope["headers"])
+        try:
+            self._resources.doors.check(headers)
+        except Refusal as refusal:
+            return _response(_failed(refusal, None))
+        if http.method == "OPTIONS" and (answer := self._resources.cors.preflight(headers)):
+            response = _response(answer)
+        else:
+            response = await self._respond(http, headers)
+        response.headers.update(self._resources.cors.granted(headers))
+        return response
+
+    async def _respond(self, http: HttpRequest, headers: Headers) -> Response:
+        started = time.monotonic()
         try:
             try:
                 message = await self._message(http, headers)
@@ -87,12 +130,20 @@ class _Mcp:
     async def _message(
         self, http: HttpRequest, headers: Headers
     ) -> Request | Notification | Refused:
-        """What was sent: rungs 1 to 11 of `handler.request`."""
-        self._resources.doors.check(headers)
+        """What was sent: rungs 2 to 11 of `handler.request`."""
         if http.method != "POST":
             raise MethodNotAllowed("Only POST is answered here.")
-        body = await read_body(http, headers, self._resources.settings.max_body_bytes)
-        return decode(headers, body)
+        body = Body(http, headers, self._resources.settings.max_body_bytes)
+        identity = self._resources.identity
+        try:
+            caller = await identity.identify(Visit(http, headers, body)) if identity else ANYONE
+        except Refusal as refusal:
+            # Clients drop an error without the id, and hear none while they are still sending.
+            with suppress(BodyTooLarge):
+                identifier = readable_id(await body.read())
+                return Refused(refusal=refusal, id=identifier, modern=is_modern(headers))
+            raise
+        return decode(headers, await body.read(), caller=caller)
 
     async def _answer(
         self,
@@ -156,9 +207,9 @@ def _events(
     return Events(progress) if progress.wanted and EVENT_STREAM in accepted else None
 
 
-def _response(answer: Answer) -> Response:
+def _response(answer: Answer, further: Mapping[str, str] | None = None) -> Response:
     media_type = "application/json" if answer.body else None
-    return Response(answer.body, answer.status, dict(answer.headers), media_type)
+    return Response(answer.body, answer.status, {**answer.headers, **(further or {})}, media_type)
 
 
 def _failed(error: Exception, message: Request | Refused | None) -> Answer:

@@ -12,6 +12,31 @@ PATIENCE: Final = 4
 closes does not get to read why."""
 
 
+class Body:
+    """The body of one request, read when somebody first asks for it."""
+
+    def __init__(self, http: Request, headers: Headers, limit: int) -> None:
+        self._http = http
+        self._headers = headers
+        self._limit = limit
+        self._read: bytes | BodyTooLarge | None = None
+
+    async def read(self) -> bytes:
+        """The whole body; the same however often it is asked for.
+
+        Raises:
+            BodyTooLarge: as `read_body`.
+        """
+        if self._read is None:
+            try:
+                self._read = await read_body(self._http, self._headers, self._limit)
+            except BodyTooLarge as refusal:
+                self._read = refusal
+        if isinstance(self._read, BodyTooLarge):
+            raise self._read
+        return self._read
+
+
 async def read_body(http: Request, headers: Headers, limit: int) -> bytes:
     """The whole body.
 

@@ -1,6 +1,9 @@
 """Refusals that HTTP has a status of its own for.
 
     HttpRefusal (-32600)
+    ├── BadCredentials         400
+    ├── Unauthorized           401
+    ├── Forbidden              403
     ├── ForeignOrigin          403
     ├── MethodNotAllowed       405
     ├── BodyTooLarge           413
@@ -12,7 +15,7 @@ over a 4xx without one.
 """
 
 from collections.abc import Mapping
-from typing import ClassVar
+from types import MappingProxyType
 
 from core.errors import InvalidRequest
 
@@ -20,8 +23,33 @@ from core.errors import InvalidRequest
 class HttpRefusal(InvalidRequest):
     """The request is refused for what HTTP says of it, in either era alike."""
 
-    status: ClassVar[int]
-    headers: ClassVar[Mapping[str, str]] = {}
+    status: int
+    headers: Mapping[str, str] = MappingProxyType({})
+
+    def __init__(
+        self, message: str, *, reason: str = "", headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(message, reason=reason)
+        if headers is not None:
+            self.headers = headers
+
+
+class BadCredentials(HttpRefusal):
+    """Credentials came in a way that nobody may use, whoever they belong to."""
+
+    status = 400
+
+
+class Unauthorized(HttpRefusal):
+    """Nobody was identified; a header says how a client can change that."""
+
+    status = 401
+
+
+class Forbidden(HttpRefusal):
+    """Somebody was identified who may not do this."""
+
+    status = 403
 
 
 class ForeignOrigin(HttpRefusal):
@@ -32,7 +60,7 @@ class MethodNotAllowed(HttpRefusal):
     """There is no stream to open and no session to end: GET and DELETE get this at once."""
 
     status = 405
-    headers: ClassVar[Mapping[str, str]] = {"allow": "POST"}
+    headers = MappingProxyType({"allow": "POST"})
 
 
 class BodyTooLarge(HttpRefusal):

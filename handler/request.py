@@ -54,6 +54,9 @@ NAME: Final = "Mcp-Name"
 UNDECLARED: Final = "2025-03-26"
 """The revision of a client that sends no version header, by the transport's own rule."""
 
+_SHORT: Final = 64 * 1024
+"""Bytes of a body that are read for whoever is not known."""
+
 _NAMELESS: Final = frozenset(("server/discover", "tools/list"))
 """Methods that name nothing: a `Mcp-Name` beside them contradicts the body."""
 
@@ -104,6 +107,11 @@ def decode(
         # Only the newer revision knows -32020, and it is answered as that revision says.
         status_modern = modern or isinstance(refusal, HeaderMismatch)
         return Refused(refusal=refusal, id=_readable_id(payload.value), modern=status_modern)
+
+
+def readable_id(body: bytes) -> str | int | float | None:
+    """The id of a message that is refused unread, when it is short enough to look for it."""
+    return _readable_id(parse(body).value) if len(body) <= _SHORT else None
 
 
 def is_modern(headers: Headers) -> bool:

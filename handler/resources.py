@@ -14,7 +14,10 @@ from typing import TYPE_CHECKING
 from core.catalog import Catalog
 from core.methods import Endpoint
 from handler import __version__
+from handler.cors import Cors
 from handler.doors import Doors
+from handler.identity import Identity, choose, published
+from handler.resource_metadata import ResourceMetadata
 from handler.settings import Settings
 from handler.turns import Turns
 
@@ -75,6 +78,20 @@ class Resources:
         )
 
     @cached_property
+    def identity(self) -> Identity | None:
+        """Who is calling is asked here; None: everybody may call.
+
+        Raises:
+            SettingsError, CatalogError: it is half made.
+        """
+        return choose(self.settings, self.catalog)
+
+    @cached_property
+    def metadata(self) -> ResourceMetadata | None:
+        """What a client is told of where to log in."""
+        return published(self.settings, self.catalog)
+
+    @cached_property
     def endpoint(self) -> Endpoint:
         """What answers requests."""
         return Endpoint(
@@ -83,6 +100,7 @@ class Resources:
             name=self.settings.server_name,
             version=__version__,
             ttl_ms=self.settings.list_ttl_ms,
+            private=self.identity is not None,
         )
 
     @cached_property
@@ -92,6 +110,11 @@ class Resources:
             hosts=_listed(self.settings.allowed_hosts),
             origins=_listed(self.settings.allowed_origins),
         )
+
+    @cached_property
+    def cors(self) -> Cors:
+        """What browsers are told."""
+        return Cors(on=self.settings.allowed_origins is not None)
 
     @cached_property
     def turns(self) -> Turns:

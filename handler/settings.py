@@ -5,13 +5,21 @@ with `INTERMEZZO_`, and a variable that begins so without being a setting is an 
 misspelling. Every problem is reported at once, each with its fix.
 """
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
+from handler.doors import LOCAL
+from handler.sources import ALGORITHMS, GATEWAYS
+from handler.sources import problems as identity_problems
+
 PREFIX: Final = "INTERMEZZO_"
+
+_SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
+"""RFC 6749, 3.3: it stands between quotes in a header."""
 
 KEY_COMMAND: Final = "python -m handler key"
 """Prints a key fit for `REQUEST_STATE_KEYS`."""
@@ -78,6 +86,43 @@ def _url(value: str) -> str:
     return value.rstrip("/")
 
 
+def _secure_url(value: str) -> str:
+    """As it is written: an issuer's name is compared to the letter."""
+    parts = urlsplit(value)
+    local = parts.scheme == "http" and parts.hostname in LOCAL
+    if not (parts.scheme == "https" or local) or not parts.hostname or parts.fragment:
+        raise ValueError("not a secure URL")
+    return value
+
+
+def _secure_urls(value: str) -> tuple[str, ...]:
+    return tuple(_secure_url(word) for word in _words(value))
+
+
+def _secure_url_or_path(value: str) -> str:
+    return _secure_url(value) if "://" in value else value
+
+
+def _algorithms(value: str) -> tuple[str, ...]:
+    words = _words(value)
+    if not set(words) <= set(ALGORITHMS):
+        raise ValueError("not asymmetric")
+    return words
+
+
+def _scopes(value: str) -> tuple[str, ...]:
+    words = _words(value.replace(" ", ","))
+    if "offline_access" in words or not all(_SCOPE.fullmatch(word) for word in words):
+        raise ValueError("not scopes of a resource")
+    return words
+
+
+def _gateway(value: str) -> str:
+    if value not in GATEWAYS:
+        raise ValueError("not a kind of gateway")
+    return value
+
+
 def _identifier(value: str) -> str:
     # The schema is quoted wherever it is used; this keeps it readable and free of surprises.
     if not (value.isascii() and value.replace("_", "a").isalnum() and not value[0].isdigit()):
@@ -93,10 +138,11 @@ def _setting(
     *,
     default: Any = None,
     shown: str = "",
+    secret: bool = False,
 ) -> Any:
     """A field: the variable it is read from, how, what shape that takes, and one line about it."""
     metadata = {"variable": variable, "read": read, "shape": shape, "about": about, "shown": shown}
-    return field(default=default, metadata=metadata)
+    return field(default=default, metadata=metadata, repr=not secret)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +154,7 @@ class Settings:
         _text,
         "a PostgreSQL connection string",
         "The database of paused calls. Unset, `serve` runs one of its own.",
+        secret=True,
     )
     request_state_keys: tuple[str, ...] = _setting(
         "REQUEST_STATE_KEYS",
@@ -115,6 +162,7 @@ class Settings:
         "keys separated by commas",
         f"Sign request states: the first signs, all are accepted. `{KEY_COMMAND}` makes one.",
         default=(),
+        secret=True,
     )
     config: Path = _setting(
         "INTERMEZZO_CONFIG",
@@ -157,6 +205,66 @@ class Settings:
         "origins such as https://example.com, separated by commas, or *",
         "Web pages that may call. Clients that are no browser send no origin and always may.",
         shown="those of the allowed hosts",
+    )
+    jwt_issuer: str = _setting(
+        "INTERMEZZO_JWT_ISSUER",
+        _secure_url,
+        "an https URL",
+        "Who issues the access tokens that the endpoint verifies itself: their `iss`.",
+        default="",
+    )
+    jwt_jwks: str = _setting(
+        "INTERMEZZO_JWT_JWKS",
+        _secure_url_or_path,
+        "an https URL or a path",
+        "The issuer's keys, a JSON Web Key Set.",
+        default="",
+    )
+    jwt_algorithms: tuple[str, ...] = _setting(
+        "INTERMEZZO_JWT_ALGORITHMS",
+        _algorithms,
+        "asymmetric algorithms separated by commas, such as RS256, ES256",
+        "The algorithms that an access token may be signed with.",
+        shown="`RS256, ES256`",
+        default=(),
+    )
+    jwt_scopes: tuple[str, ...] = _setting(
+        "INTERMEZZO_JWT_SCOPES",
+        _scopes,
+        "scopes separated by commas, without offline_access",
+        "What every access token must grant.",
+        default=(),
+    )
+    gateway: str = _setting(
+        "INTERMEZZO_GATEWAY",
+        _gateway,
+        f"one of {', '.join(GATEWAYS)}",
+        "The kind of AWS authorizer whose word is taken for who is calling.",
+        default="",
+    )
+    gateway_principal_key: str = _setting(
+        "INTERMEZZO_GATEWAY_PRINCIPAL_KEY",
+        _text,
+        "a name",
+        "The member of a Lambda authorizer's context that names the caller.",
+        shown="`principalId`",
+        default="",
+    )
+    api_keys: tuple[str, ...] = _setting(
+        "INTERMEZZO_API_KEYS",
+        _words,
+        "name:key pairs separated by commas",
+        f"Keys for callers who have nothing else. `{KEY_COMMAND}` makes one.",
+        default=(),
+        secret=True,
+    )
+    authorization_servers: tuple[str, ...] = _setting(
+        "INTERMEZZO_AUTHORIZATION_SERVERS",
+        _secure_urls,
+        "https URLs separated by commas",
+        "Where clients log in, told to them by RFC 9728.",
+        shown="`INTERMEZZO_JWT_ISSUER`",
+        default=(),
     )
     max_body_bytes: int = _setting(
         "INTERMEZZO_MAX_BODY_BYTES",
@@ -231,6 +339,7 @@ class Settings:
             except ValueError:
                 problems.append(f"{each.metadata['variable']} is {text!r}; {_fix(each)}")
         problems += _key_problems(values.get("request_state_keys", ()))
+        problems += identity_problems(values)
         if problems:
             raise SettingsError(problems)
         return cls(**values)
