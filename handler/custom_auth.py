@@ -1,54 +1,35 @@
 """LangGraph's custom auth: the `langgraph_sdk.Auth` that `auth.path` in langgraph.json names.
 
-Its `authenticate` says who calls. Its `@auth.on` handlers for threads say which calls that caller
-may keep and resume, the most specific one that is registered:
-
-    threads.create       once, when a call pauses: what it leaves in `metadata` is kept
-    threads.update       then too, and at each retry
-    threads.read         at each retry
-    threads.create_run   before a run, where a handler is registered for that very action
-
-The handlers are code of the deployment: what goes wrong in one refuses the request, and the log
-gets the kind and place of the error alone, since its text may hold a token.
+Its `authenticate` says who calls; its `@auth.on` handlers, which calls that caller may keep and
+resume (`handler.thread_rules`).
 """
 
 import asyncio
 import inspect
-import logging
-import traceback
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final, TypeAlias, cast
-from uuid import UUID, uuid5
+from typing import Any, Final, cast
 
 from langgraph_sdk import Auth
-from starlette.exceptions import HTTPException as StarletteException
 
-from core import canonical, modules
-from core.caller import Caller, Permit
+from core import modules
+from core.caller import Caller
 from core.catalog import CatalogError
-from core.errors import InternalError, InvalidRequestState, Refusal
+from core.errors import Refusal
 from core.project import Project
 from handler.challenge import Challenge
-from handler.filters import Filter, fixed, matches
 from handler.payload import parse
 from handler.principal import principal
-from handler.refusals import Forbidden, HttpRefusal
+from handler.refusals import HttpRefusal
+from handler.thread_rules import DENIALS, PATIENCE, CallerThreads, Handler, Rules, fault, kept
 from handler.users import User, configurable
 from handler.visit import Visit
-
-PATIENCE: Final = 10.0
-"""Seconds that one handler may take."""
-
-_ASSISTANTS: Final = UUID("6ba7b821-9dad-11d1-80b4-00c04fd430c8")
-"""The name space in which LangGraph gives each graph the id of its assistant."""
-
-_DENIALS: Final = (Auth.exceptions.HTTPException, StarletteException)
 
 _PARAMETERS: Final[Mapping[str, Callable[[Visit], Any]]] = {
     "request": Visit.request,
     "scope": lambda visit: visit.http.scope,
-    "path": lambda visit: visit.http.url.path,
+    "path": lambda visit: visit.http.scope["path"],
     "method": lambda visit: visit.http.method,
     "path_params": lambda visit: visit.http.path_params,
     "query_params": lambda visit: visit.query,
@@ -58,16 +39,12 @@ _PARAMETERS: Final[Mapping[str, Callable[[Visit], Any]]] = {
 }
 """What an `authenticate` may ask for by the name of a parameter."""
 
-Handler: TypeAlias = Callable[..., Any]
-
-_log: Final = logging.getLogger("intermezzo")
-
 
 class CustomAuth:
     """Identifies callers as the deployment's own code does."""
 
     def __init__(self, auth: Auth, *, challenge: Challenge) -> None:
-        self._authenticate: Handler = _kept(auth, "_authenticate_handler")
+        self._authenticate: Handler = kept(auth, "_authenticate_handler")
         self._wanted = [
             name for name in inspect.signature(self._authenticate).parameters if name in _PARAMETERS
         ]
@@ -87,10 +64,11 @@ class CustomAuth:
         try:
             auth = getattr(_module(place, project), attribute)
         except (Exception, SystemExit) as error:
-            raise _unfit(project, f"importing it failed: {type(error).__name__}") from error
+            why = f"{type(error).__name__}: {error}"
+            raise _unfit(project, f"importing it failed: {why}") from error
         if not isinstance(auth, Auth):
             raise _unfit(project, f"it is a {type(auth).__name__}: name a langgraph_sdk.Auth")
-        authenticate = _kept(auth, "_authenticate_handler")
+        authenticate = kept(auth, "_authenticate_handler")
         if authenticate is None:
             raise _unfit(project, "it lets everybody in: register a function with @authenticate")
         if unknown := _unknown(authenticate):
@@ -109,15 +87,17 @@ class CustomAuth:
         try:
             async with asyncio.timeout(PATIENCE):
                 said = await self._ask(visit)
+            if said is None or said is False:
+                raise self._challenge.invalid("authenticate names nobody")
             permissions, user = _normal(said)
         except Refusal:
             raise
-        except _DENIALS as error:
+        except DENIALS as error:
             raise self._denied(error) from None
         except AssertionError:
             raise self._challenge.invalid("authenticate: AssertionError") from None
         except Exception as error:
-            raise _fault("authenticate", error) from None
+            raise fault("authenticate", error) from None
         return Caller(
             principal=principal("langgraph", user.identity),
             configurable=configurable(user, permissions),
@@ -138,7 +118,7 @@ class CustomAuth:
         """The refusal that an HTTP exception stands for; its detail is meant for the client."""
         status, reason = int(error.status_code), f"authenticate: {error.status_code}"
         if not 400 <= status < 500:
-            return _fault("authenticate", error)
+            return fault("authenticate", error)
         headers = self._challenge.invalid(reason).headers if status == 401 else None
         return Denied(status, str(error.detail), reason=reason, headers=headers)
 
@@ -153,134 +133,6 @@ class Denied(HttpRefusal):
         self.status = status
 
 
-class Rules:
-    """The `@auth.on` handlers of a deployment."""
-
-    def __init__(self, auth: Auth) -> None:
-        self._handlers: Mapping[tuple[str, str], Sequence[Handler]] = _kept(auth, "_handlers")
-        self._global: Sequence[Handler] = _kept(auth, "_global_handlers")
-
-    def rule(self, action: str) -> Handler | None:
-        """The most specific handler for an action on threads."""
-        places = [("threads", action), ("threads", "*"), ("*", action), ("*", "*")]
-        registered = [self._handlers[place][-1] for place in places if place in self._handlers]
-        return next(iter((*registered, *self._global[-1:])), None)
-
-    def rule_by_name(self, action: str) -> Handler | None:
-        """The handler that names an action; those for any action do not count."""
-        places = [("threads", action), ("*", action)]
-        return next(
-            (self._handlers[place][-1] for place in places if place in self._handlers), None
-        )
-
-
-class CallerThreads:
-    """What the rules let one caller do with threads."""
-
-    def __init__(self, rules: Rules, user: User, permissions: Sequence[str]) -> None:
-        self._rules = rules
-        self._user = user
-        self._permissions = permissions
-
-    async def start(self, agent: str) -> None:
-        """Passes a caller who may run the agent.
-
-        Raises:
-            Forbidden: the caller may not.
-        """
-        await self._run(agent, None)
-
-    async def keep(self, thread: UUID, agent: str) -> Mapping[str, Any] | None:
-        """The metadata that the rules leave on a new thread; None when it may not be made, or not
-        be changed once it is."""
-        value: dict[str, Any] = {
-            "thread_id": thread,
-            "metadata": {"graph_id": agent},
-            "if_exists": "raise",
-        }
-        wanted = await self._asked("create", value)
-        if wanted is None:
-            return None
-        # A thread that is made under a filter is one that it means.
-        metadata = {**fixed(wanted), **_metadata(value)}
-        update = await self._updated(thread)
-        if update is None or not (matches(metadata, wanted) and matches(metadata, update)):
-            return None
-        return metadata
-
-    async def resume(self, thread: UUID, agent: str) -> Permit | None:
-        """What the rules say of a retry, as far as they can without the thread's metadata."""
-        run = await self._run(agent, thread)
-        read = await self._asked("read", {"thread_id": thread, "run_id": None})
-        if read is None:
-            raise InvalidRequestState("the rules forbid to read the thread")
-        update = await self._updated(thread)
-        if update is None:
-            return None
-
-        def permit(metadata: Mapping[str, Any]) -> bool:
-            if not (matches(metadata, read) and matches(metadata, run)):
-                raise InvalidRequestState("the thread is not one that the rules let be read")
-            return matches(metadata, update)
-
-        return permit
-
-    async def _updated(self, thread: UUID) -> Filter | None:
-        return await self._asked("update", {"thread_id": thread, "metadata": {}, "action": None})
-
-    async def _run(self, agent: str, thread: UUID | None) -> Filter:
-        value: dict[str, Any] = {
-            "assistant_id": uuid5(_ASSISTANTS, agent),
-            "thread_id": thread,
-            "metadata": {"graph_id": agent},
-            "kwargs": {},
-        }
-        handler = self._rules.rule_by_name("create_run")
-        wanted = await self._told("create_run", handler, value)
-        if wanted is None:
-            raise Forbidden("This caller may not run this tool.", reason="create_run: denied")
-        return wanted
-
-    async def _asked(self, action: str, value: dict[str, Any]) -> Filter | None:
-        return await self._told(action, self._rules.rule(action), value)
-
-    async def _told(
-        self, action: str, handler: Handler | None, value: dict[str, Any]
-    ) -> Filter | None:
-        """The filter that a handler sets, which may be empty; None when it denies.
-
-        Raises:
-            InternalError: the handler fails, or says something else.
-        """
-        if handler is None:
-            return {}
-        context = Auth.types.AuthContext(
-            permissions=self._permissions,
-            user=cast("Any", self._user),  # its protocol has __contains__ return nothing
-            resource="threads",
-            action=cast("Any", action),
-        )
-        try:
-            async with asyncio.timeout(PATIENCE):
-                said = await cast("Awaitable[Any]", handler(ctx=context, value=value))
-            if isinstance(said, dict):
-                matches({}, cast("Filter", said))  # a filter that is none is told at once
-                return cast("Filter", said)
-            if said not in (None, True, False):
-                raise TypeError("neither a filter nor a boolean nor None")
-        except (*_DENIALS, AssertionError):
-            return None
-        except Exception as error:
-            raise _fault(f"threads.{action}", error) from None
-        return None if said is False else {}
-
-
-def _kept(auth: Auth, name: str) -> Any:
-    """What langgraph_sdk keeps of an `Auth` for servers, under private names that it does not
-    change."""
-    return getattr(auth, name)
-
-
 async def _body(visit: Visit) -> dict[str, Any]:
     """The JSON object that was sent; what is no such thing is refused later, by its own rung."""
     value = parse(await visit.body.read()).value
@@ -289,7 +141,7 @@ async def _body(visit: Visit) -> dict[str, Any]:
 
 def _module(place: str, project: Project) -> Any:
     if "/" in place or place.endswith(".py"):
-        return modules.load_file(Path(project.root, place).resolve(), project.root)
+        return modules.load_file(Path(os.path.abspath(project.root / place)), project.root)
     return modules.load_module(place)
 
 
@@ -314,21 +166,4 @@ def _normal(said: Any) -> tuple[list[str], User]:
         permissions, who = cast("tuple[Any, Any]", said)
         return list(permissions), User.of(who)
     user = User.of(said)
-    return list(user.permissions), user
-
-
-def _metadata(value: Mapping[str, Any]) -> dict[str, Any]:
-    """What a handler left of a thread's metadata, which is to be kept as JSON."""
-    metadata: Any = value.get("metadata")
-    try:
-        canonical.dumps(metadata)
-        return {**metadata}
-    except (TypeError, ValueError) as error:
-        raise _fault("threads.create", error) from None
-
-
-def _fault(what: str, error: Exception) -> InternalError:
-    frames = traceback.extract_tb(error.__traceback__)
-    place = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
-    _log.error("custom auth failed in %s: %s%s", what, type(error).__name__, place)
-    return InternalError("Internal error")
+    return list(user.permissions or ()), user
