@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from handler.artifact import CHECKOUT, PYTHON, Built, Target, build, find_python
+from handler.artifact import CHECKOUT, CONFIG, PYTHON, Built, Target, build, find_python
 from tests.runtime_api import Code, seal
+from tests.served import KEY
 
 
 @pytest.fixture(scope="session")
@@ -39,3 +40,13 @@ def code(built: Built) -> Iterator[Code]:
             check=True,
         )
         yield Code(artifact=built.folder, python=python, client=Path(folder), version=version)
+
+
+def environ(database: str, *, config: Path | None = None, **changes: str) -> dict[str, str]:
+    """The variables of a deployed function."""
+    return {
+        "DATABASE_URL": database,
+        "REQUEST_STATE_KEYS": KEY,
+        "INTERMEZZO_CONFIG": str(config or CONFIG),
+        **changes,
+    }

@@ -3,11 +3,11 @@
 import pytest
 
 pytest_plugins = [
-    "tests.artifacts",
     "tests.postgres",
     "tests.processes",
     "tests.projects",
     "tests.served",
+    "tests.artifacts",
 ]
 
 

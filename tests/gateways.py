@@ -143,8 +143,8 @@ def passed_on(
         answer: dict[str, Any] = function.invoke(event)
     except FunctionError as error:
         status = 504 if error.kind == "Sandbox.Timedout" else 502
-        body = b'{"message":"Internal server error"}'
-        return status, [("Content-Type", "application/json")], body
+        words = b'{"message":"Internal server error"}'
+        return status, [("Content-Type", "application/json")], words
     body: str = answer.get("body") or ""
     content = base64.b64decode(body) if answer.get("isBase64Encoded") else body.encode()
     single: dict[str, str] = answer.get("headers") or {}
