@@ -50,7 +50,7 @@ class Caller:
         threads: the rules that hold for it, where the deployment has any.
     """
 
-    principal: str = ""
+    principal: str = field(default="", repr=False)
     configurable: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
     threads: Threads | None = None
 

@@ -110,11 +110,11 @@ class BearerTokens:
         except (jwt.PyJWTError, ValueError, TypeError, RecursionError) as error:
             raise self._challenge.invalid(type(error).__name__) from None
         algorithm, identifier = header.get("alg"), header.get("kid")
-        if algorithm not in self._algorithms:
+        if not isinstance(algorithm, str) or algorithm not in self._algorithms:
             raise self._challenge.invalid("the algorithm is not allowed")
         if "crit" in header or header.get("b64") is False:
             raise self._challenge.invalid("the header asks for what nobody here understands")
-        return identifier if isinstance(identifier, str) else None, cast("str", algorithm)
+        return identifier if isinstance(identifier, str) else None, algorithm
 
 
 def _scopes(claims: Mapping[str, Any]) -> frozenset[str]:

@@ -6,7 +6,11 @@ request: nothing shows what it holds, and nothing can store it.
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NoReturn, Self, cast
+from typing import Any, Final, NoReturn, Self, cast
+
+
+_TELLING: Final = frozenset(("dict", "get_secret_value", "model_dump"))
+"""Methods by which LangGraph's serializer would read an object into a checkpoint."""
 
 
 class User(Mapping[str, Any]):
@@ -61,10 +65,6 @@ class User(Mapping[str, Any]):
     def permissions(self) -> Sequence[str]:
         return self._members["permissions"]
 
-    def dict(self) -> dict[str, Any]:
-        """The members, in a mapping of the caller's own."""
-        return dict(self._members)
-
     def __getitem__(self, key: str) -> Any:
         return self._members[key]
 
@@ -75,7 +75,7 @@ class User(Mapping[str, Any]):
         return len(self._members)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
+        if name.startswith("_") or name in _TELLING:
             raise AttributeError(name)
         if name in self._members:
             return self._members[name]
