@@ -120,8 +120,7 @@ def _build(chosen: argparse.Namespace, environ: Mapping[str, str]) -> None:
 
 
 def _database(settings: Settings) -> str:
-    assert settings.database_url is not None, "given, or the local one"
-    return settings.database_url
+    return Resources(settings).store.conninfo
 
 
 _Command: TypeAlias = Callable[[argparse.Namespace, Mapping[str, str]], None]

@@ -4,6 +4,7 @@ Each part is made when it is first asked for, and kept. Nothing is opened by an 
 refusal reaches neither database nor keys.
 """
 
+import asyncio
 import os
 from collections.abc import Callable, Mapping
 from datetime import timedelta
@@ -18,12 +19,14 @@ from handler.cors import Cors
 from handler.doors import Doors
 from handler.identity import Identity, choose, published
 from handler.resource_metadata import ResourceMetadata
-from handler.settings import Settings
+from handler.settings import SECRET, Settings, SettingsError
 from handler.turns import Turns
 
 if TYPE_CHECKING:
+    from core.request_state import KeyRing
     from core.rounds import Rounds
     from core.store import Store
+    from handler.secrets_manager import Secrets
 
 
 class Resources:
@@ -36,6 +39,8 @@ class Resources:
     def __init__(self, settings: Settings, *, left: Callable[[], timedelta] | None = None) -> None:
         self.settings = settings
         self._left = left
+        self._secrets: Secrets | None = None
+        self._closing: asyncio.Future[None] | None = None
 
     @cached_property
     def catalog(self) -> Catalog:
@@ -51,27 +56,35 @@ class Resources:
 
     @cached_property
     def store(self) -> "Store":
-        """The database. It connects when a statement needs it."""
+        """The database. It connects when a statement needs it.
+
+        Raises:
+            SettingsError: where it is, is a secret that can't be read.
+        """
         from core.store import Store  # a list needs no database
+        from handler.database import conninfo
 
         settings = self.settings
         assert settings.database_url is not None, "checked when the settings were read"
         return Store(
-            settings.database_url,
+            conninfo(self._value(settings.database_url), os.environ),
             schema=settings.database_schema,
             max_size=settings.database_pool_size,
         )
 
     @cached_property
     def rounds(self) -> "Rounds":
-        """What runs calls."""
-        from core.request_state import KeyRing  # neither does it need keys
+        """What runs calls.
+
+        Raises:
+            SettingsError: the keys are a secret that can't be read, or are unfit.
+        """
         from core.rounds import Rounds
 
         return Rounds(
             catalog=self.catalog,
             store=lambda: self.store,
-            keys=KeyRing(self.settings.request_state_keys),
+            keys=self._keys(),
             audience=self.settings.public_url,
             left=self._left,
             largest=self.settings.max_result_bytes,
@@ -96,7 +109,7 @@ class Resources:
         """What answers requests."""
         return Endpoint(
             catalog=self.catalog,
-            rounds=lambda: self.rounds,
+            rounds=self._current_rounds,
             name=self.settings.server_name,
             version=__version__,
             ttl_ms=self.settings.list_ttl_ms,
@@ -120,6 +133,32 @@ class Resources:
     def turns(self) -> Turns:
         """The bound on runs at a time."""
         return Turns(self.settings.max_concurrent_runs)
+
+    def _current_rounds(self) -> "Rounds":
+        """What runs calls, made anew when a secret has changed that it was made of."""
+        if self._secrets is not None and self._secrets.changed():
+            self.__dict__.pop("rounds", None)
+            if store := self.__dict__.pop("store", None):
+                self._closing = asyncio.ensure_future(store.close())
+        return self.rounds
+
+    def _keys(self) -> "KeyRing":
+        from core.request_state import KeyRing  # a list needs no keys
+
+        given = ",".join(self.settings.request_state_keys)
+        try:
+            return KeyRing([key.strip() for key in self._value(given).split(",")])
+        except ValueError as error:
+            raise SettingsError([f"REQUEST_STATE_KEYS: {error}"]) from error
+
+    def _value(self, setting: str) -> str:
+        """A setting's value, where it may be a secret's ARN."""
+        if not SECRET.fullmatch(setting):
+            return setting
+        from handler.secrets_manager import Secrets  # most processes have no such secret
+
+        self._secrets = self._secrets or Secrets(os.environ)
+        return self._secrets.value(setting)
 
     async def close(self) -> None:
         """Closes what was opened."""

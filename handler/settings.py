@@ -21,6 +21,10 @@ PREFIX: Final = "INTERMEZZO_"
 _SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 """RFC 6749, 3.3: it stands between quotes in a header."""
 
+SECRET: Final = re.compile(r"arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:[0-9]*:secret:\S+")
+"""A value that is kept in AWS Secrets Manager, by its ARN: `DATABASE_URL` and `REQUEST_STATE_KEYS`
+may be one."""
+
 KEY_COMMAND: Final = "python -m handler key"
 """Prints a key fit for `REQUEST_STATE_KEYS`."""
 
@@ -369,7 +373,7 @@ def _fix(each: Field[Any]) -> str:
 
 
 def _key_problems(keys: Sequence[str]) -> list[str]:
-    if not keys:
+    if not keys or SECRET.fullmatch(keys[0]):
         return []
     from core.request_state import KeyRing  # the cold path of a list signs nothing
 

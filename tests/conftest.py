@@ -8,6 +8,7 @@ pytest_plugins = [
     "tests.projects",
     "tests.served",
     "tests.artifacts",
+    "tests.vault",
 ]
 
 

@@ -1,0 +1,82 @@
+"""A Secrets Manager of the tests' own: it answers signed requests from what a test puts in it."""
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+ARN = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:"
+
+
+@dataclass(kw_only=True)
+class Vault:
+    """The secrets by ARN, and the headers of each request that came.
+
+    Attributes:
+        refuses: the kind of error that every request gets, when there is one.
+        credentials: what a container's credentials are asked with, once they are.
+    """
+
+    url: str
+    secrets: dict[str, str] = field(default_factory=dict[str, str])
+    requests: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
+    refuses: str = ""
+    credentials: str = ""
+
+    @property
+    def environ(self) -> dict[str, str]:
+        """The variables of a function that reads from it."""
+        return {
+            "AWS_ENDPOINT_URL_SECRETS_MANAGER": self.url,
+            "AWS_ACCESS_KEY_ID": "AKIDEXAMPLE",
+            "AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY",
+            "AWS_SESSION_TOKEN": "a session",
+        }
+
+    def keep(self, name: str, value: str) -> str:
+        """Puts a secret in, and returns its ARN."""
+        self.secrets[f"{ARN}{name}-AbCdEf"] = value
+        return f"{ARN}{name}-AbCdEf"
+
+    def answer(self, body: Any) -> tuple[int, dict[str, Any]]:
+        if self.refuses:
+            return 400, {"__type": self.refuses, "Message": "no"}
+        if body["SecretId"] not in self.secrets:
+            return 400, {"__type": "ResourceNotFoundException", "Message": "no"}
+        return 200, {"ARN": body["SecretId"], "SecretString": self.secrets[body["SecretId"]]}
+
+
+@pytest.fixture
+def vault() -> Iterator[Vault]:
+    class Serve(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            here.requests.append(dict(self.headers.items()))
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            self._send(*here.answer(body))
+
+        def do_GET(self) -> None:
+            here.credentials = self.headers["Authorization"]
+            self._send(200, {"AccessKeyId": "ASIA", "SecretAccessKey": "key", "Token": "token"})
+
+        def _send(self, status: int, content: dict[str, Any]) -> None:
+            body = json.dumps(content).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Serve)
+    here = Vault(url=f"http://127.0.0.1:{server.server_port}")
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    yield here
+    server.shutdown()
+    thread.join(10)
+    server.server_close()
