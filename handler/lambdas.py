@@ -72,12 +72,20 @@ class Process:
 
         return {"deleted": self._run(sweep(self._database.store))}
 
-    def migrate(self, event: Any, context: Any) -> dict[str, list[str]]:
-        """Brings the database to this code's schema. Raises what goes wrong."""
+    def migrate(self, event: dict[str, Any], context: Any) -> dict[str, list[str]]:
+        """Brings the database to this code's schema. Raises what goes wrong; but CloudFormation,
+        for which a deployment is one of its resources, is told."""
         from core.migrate import migrate
+        from handler.custom_resource import deploy, is_request
 
-        store = self._database.store
-        return {"applied": self._run(migrate(store.conninfo, schema=store.schema))}
+        def applied() -> list[str]:
+            store = self._database.store
+            return self._run(migrate(store.conninfo, schema=store.schema))
+
+        if is_request(event):
+            deploy(event, applied)
+            return {"applied": []}
+        return {"applied": applied()}
 
     def close(self) -> None:
         """Closes what was opened. The process can go on: it opens again what it needs."""

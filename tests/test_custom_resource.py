@@ -1,0 +1,125 @@
+"""Migrating as a part of a deployment: CloudFormation gets an answer, whatever happens."""
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import psycopg
+import pytest
+
+from handler.lambdas import Process
+from tests.artifacts import environ
+from tests.gateways import shape
+from tests.runtime_api import Code, Function, FunctionError
+from tests.test_lambdas import Context
+
+
+class Deployment:
+    """CloudFormation, as far as one resource goes."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.answers: list[dict[str, Any]] = []
+        self.content_types: list[str | None] = []
+
+    def event(self, **changes: Any) -> dict[str, Any]:
+        return {**shape("deployment"), "ResponseURL": self.url, **changes}
+
+
+@pytest.fixture
+def deployment() -> Iterator[Deployment]:
+    class Serve(BaseHTTPRequestHandler):
+        def do_PUT(self) -> None:
+            here.content_types.append(self.headers["Content-Type"])
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            here.answers.append(json.loads(body))
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Serve)
+    here = Deployment(f"http://127.0.0.1:{server.server_port}/answer")
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    yield here
+    server.shutdown()
+    thread.join(10)
+    server.server_close()
+
+
+def tables(database: str) -> int:
+    with psycopg.connect(database) as connection:
+        return connection.execute(
+            "SELECT FROM information_schema.tables WHERE table_name LIKE 'intermezzo%'"
+        ).rowcount
+
+
+def test_a_deployment_migrates_in_a_sandbox_and_says_so(
+    code: Code, empty_database: str, deployment: Deployment
+) -> None:
+    with Function(
+        code, environ(empty_database), handler="handler.lambdas.migrate", seconds=60
+    ) as deployed:
+        deployed.invoke(deployment.event())
+        deployed.invoke(deployment.event(RequestType="Update", PhysicalResourceId="Migration"))
+    assert [answer["Status"] for answer in deployment.answers] == ["SUCCESS", "SUCCESS"]
+    answer = deployment.answers[0]
+    assert answer["PhysicalResourceId"] == "Migration"
+    assert {name: answer[name] for name in ("StackId", "RequestId", "LogicalResourceId")} == {
+        name: deployment.event()[name] for name in ("StackId", "RequestId", "LogicalResourceId")
+    }
+    assert deployment.content_types == ["", ""], "S3 compares it with what was signed"
+    assert tables(empty_database) >= 3
+
+
+def test_a_migration_that_fails_fails_the_deployment_with_its_reason(
+    deployment: Deployment,
+) -> None:
+    process = Process({"DATABASE_URL": "postgresql://127.0.0.1:1/nowhere"})
+    process.migrate(deployment.event(), Context())
+    process.close()
+    (answer,) = deployment.answers
+    assert answer["Status"] == "FAILED"
+    assert "OperationalError" in answer["Reason"]
+    assert len(json.dumps(answer)) < 4096
+
+
+def test_wrong_settings_fail_the_deployment_too(deployment: Deployment) -> None:
+    Process({}).migrate(deployment.event(), Context())
+    assert "DATABASE_URL is not set" in deployment.answers[0]["Reason"]
+
+
+def test_a_stack_that_is_deleted_leaves_the_database_alone(
+    database: str, deployment: Deployment
+) -> None:
+    before = tables(database)
+    process = Process({"DATABASE_URL": database})
+    process.migrate(deployment.event(RequestType="Delete"), Context())
+    process.close()
+    assert deployment.answers[0]["Status"] == "SUCCESS"
+    assert tables(database) == before
+
+
+def test_whoever_else_invokes_it_gets_the_result_or_the_error(
+    code: Code, empty_database: str
+) -> None:
+    migrate = "handler.lambdas.migrate"
+    with Function(code, environ(empty_database), handler=migrate, seconds=60) as deployed:
+        assert deployed.invoke({})["applied"]
+        assert deployed.invoke({}) == {"applied": []}
+    nowhere = environ("postgresql://127.0.0.1:1/nowhere")
+    with (
+        Function(code, nowhere, handler=migrate, seconds=60) as deployed,
+        pytest.raises(FunctionError, match="OperationalError"),
+    ):
+        deployed.invoke({})
+
+
+def test_the_sweep_runs_on_its_schedule_in_a_sandbox(code: Code, database: str) -> None:
+    with Function(code, environ(database), handler="handler.lambdas.sweep") as deployed:
+        assert deployed.invoke(shape("schedule")) == {"deleted": 0}
