@@ -8,7 +8,6 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NoReturn, Self, cast
 
-
 _TELLING: Final = frozenset(("dict", "get_secret_value", "model_dump"))
 """Methods by which LangGraph's serializer would read an object into a checkpoint."""
 
