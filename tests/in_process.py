@@ -53,10 +53,10 @@ class Deployment:
 
 @asynccontextmanager
 async def deployment(
-    database: str, config: Path = EXAMPLES, **environ: str
+    database: str, config: Path = EXAMPLES, *, environ: Mapping[str, str] | None = None
 ) -> AsyncGenerator[Deployment]:
     """A deployment with these variables, until the block ends."""
-    variables = {"REQUEST_STATE_KEYS": KEY, "INTERMEZZO_CONFIG": str(config), **environ}
+    variables = {"REQUEST_STATE_KEYS": KEY, "INTERMEZZO_CONFIG": str(config), **(environ or {})}
     resources = Resources(Settings.from_environ({"DATABASE_URL": database, **variables}))
     transport = httpx.ASGITransport(build(resources), raise_app_exceptions=True)
     try:

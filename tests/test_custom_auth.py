@@ -198,7 +198,7 @@ async def test_a_body_that_is_too_large_is_read_by_no_handler(
     code = authenticating("return 'ada'").replace("authorization: str = ''", "request, body=None")
     code = code.replace("return 'ada'", "await request.body(); return 'ada'")
     config = project(tmp_path, authenticate=code)
-    async with deployment(database, config, INTERMEZZO_MAX_BODY_BYTES="500") as here:
+    async with deployment(database, config, environ={"INTERMEZZO_MAX_BODY_BYTES": "500"}) as here:
         assert (await here.call("tells", ADA, arguments={"a": "x" * 600})).status_code == 413
 
 
