@@ -17,10 +17,18 @@ install: .venv/installed ## Make .venv with everything that is locked
 run: install ## Serve the example agents at http://127.0.0.1:8000/mcp, with a PostgreSQL of its own
 	@exec $(BIN)/python -m handler serve
 
-check: install ## Lint, types, layers
+check: install .aws-sam/checked ## Lint, types, layers, template
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports
+
+# In an environment of their own: AWS's tools want other versions than we do.
+SAM := SAM_CLI_TELEMETRY=0 $(BIN)/uvx --quiet --from aws-sam-cli==1.170.0
+
+.aws-sam/checked: template.yaml .venv/installed
+	$(SAM) --with cfn-lint==1.58.0 cfn-lint $<
+	$(SAM) sam validate --lint --template $<
+	@mkdir -p $(@D) && touch $@
 
 test: install ## Run every test
 	$(BIN)/pytest -q
