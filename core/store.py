@@ -22,8 +22,8 @@ from weakref import WeakKeyDictionary
 
 import psycopg
 from psycopg import AsyncConnection, errors
-from psycopg.rows import DictRow, dict_row, tuple_row
-from psycopg.sql import SQL, Composed, Identifier
+from psycopg.rows import DictRow, dict_row
+from psycopg.sql import SQL, Identifier
 from psycopg.types.json import Jsonb
 from psycopg_pool import AsyncConnectionPool
 
@@ -94,88 +94,11 @@ WITH fence AS (
     + _WRITE_CHECKPOINTS
 )
 
-# Claiming, drawn in time:
-#
-#     claim        renewed      renewed        lapses
-#     ├─────────────┼────────────┼───────────────┤  anybody may claim again
-#     now           + 3 s        + 6 s           claimed_until
-#
-# On Lambda nothing renews: the claim lasts as long as the platform lets the process live.
+# The function does the rest, for the reason that its migration gives.
 _CLAIM: LiteralString = """
-UPDATE {schema}.intermezzo_rounds AS r
-SET state = 'claimed', claim = %(claim)s,
-    claimed_until = {schema}.intermezzo_now() + %(lease)s
-FROM {schema}.intermezzo_calls AS c
-WHERE r.call_id = %(call)s AND r.number = %(number)s
-  AND c.id = r.call_id AND c.agent = %(agent)s AND c.expires_at > {schema}.intermezzo_now()
-  AND r.keys <@ %(given)b::text[] AND r.modes <@ %(modes)b::text[]
-  AND (r.state = 'asked'
-       OR r.state = 'claimed' AND r.claimed_until <= {schema}.intermezzo_now())
+SELECT * FROM {schema}.intermezzo_claim(
+    %(call)s, %(number)s, %(claim)s, %(agent)s, %(given)b::text[], %(modes)b::text[], %(lease)s)
 """
-
-# A statement of its own behind _CLAIM: an UPDATE that waited for a row sees its newest version,
-# a SELECT in the same statement would see the call as it was before the wait.
-_SEE: LiteralString = """
-SELECT r.state, r.questions, r.answers, r.outcome, r.claim IS NOT DISTINCT FROM %(claim)s AS won,
-       r.state = 'claimed' AND r.claimed_until > {schema}.intermezzo_now() AS live,
-       n.questions AS next, n.state AS next_state, c.metadata
-FROM {schema}.intermezzo_calls AS c
-JOIN {schema}.intermezzo_rounds AS r ON r.call_id = c.id AND r.number = %(number)s
-LEFT JOIN {schema}.intermezzo_rounds AS n ON n.call_id = c.id AND n.number = r.number + 1
-WHERE c.id = %(call)s AND c.agent = %(agent)s AND c.expires_at > {schema}.intermezzo_now()
-"""
-
-# The newest checkpoint of each namespace; with a DeltaChannel, whose value is spread over a chain
-# of checkpoints, all of them. Only for the holder of the claim.
-_HEADS: LiteralString = """
-WITH mine AS (
-    SELECT call_id::text AS thread_id FROM {schema}.intermezzo_rounds
-    WHERE call_id = %(call)s AND number = %(number)s AND claim = %(claim)s
-), chosen AS (
-    SELECT c.checkpoint_ns, c.checkpoint_id, c.parent_checkpoint_id, c.checkpoint, c.metadata
-    FROM mine JOIN {schema}.checkpoints AS c USING (thread_id)
-    WHERE c.checkpoint_id = (
-            SELECT max(newest.checkpoint_id) FROM {schema}.checkpoints AS newest
-            WHERE newest.thread_id = c.thread_id AND newest.checkpoint_ns = c.checkpoint_ns)
-       OR EXISTS (
-            SELECT 1 FROM {schema}.checkpoints AS delta
-            WHERE delta.thread_id = c.thread_id AND delta.checkpoint_ns = c.checkpoint_ns
-              AND delta.metadata ? 'counters_since_delta_snapshot')
-)
-"""
-
-_LOAD_CHECKPOINTS: LiteralString = (
-    _HEADS
-    + """
-SELECT checkpoint_ns, checkpoint_id, parent_checkpoint_id, checkpoint::text, metadata::text
-FROM chosen ORDER BY checkpoint_ns, checkpoint_id
-"""
-)
-
-_LOAD_BLOBS: LiteralString = (
-    _HEADS
-    + """
-SELECT DISTINCT ON (b.checkpoint_ns, b.channel, b.version)
-       b.checkpoint_ns, b.channel, b.version, b.type, b.blob
-FROM mine CROSS JOIN chosen
-CROSS JOIN LATERAL jsonb_each_text(chosen.checkpoint -> 'channel_versions') AS v(channel, version)
-JOIN {schema}.checkpoint_blobs AS b
-  ON b.thread_id = mine.thread_id AND b.checkpoint_ns = chosen.checkpoint_ns
- AND b.channel = v.channel AND b.version = v.version
-WHERE b.blob IS NOT NULL
-"""
-)
-
-_LOAD_WRITES: LiteralString = (
-    _HEADS
-    + """
-SELECT w.checkpoint_ns, w.checkpoint_id, w.task_id, w.idx, w.task_path, w.channel, w.type, w.blob
-FROM mine CROSS JOIN chosen
-JOIN {schema}.checkpoint_writes AS w
-  ON w.thread_id = mine.thread_id AND w.checkpoint_ns = chosen.checkpoint_ns
- AND w.checkpoint_id = chosen.checkpoint_id
-"""
-)
 
 _FLUSH: LiteralString = (
     """
@@ -279,14 +202,14 @@ class Store:
         self._pools: WeakKeyDictionary[
             asyncio.AbstractEventLoop, AsyncConnectionPool[AsyncConnection[DictRow]]
         ] = WeakKeyDictionary()
-        self._statements: dict[LiteralString, Composed] = {}
+        self._statements: dict[LiteralString, bytes] = {}
 
-    def statement(self, sql: LiteralString) -> Composed:
+    def statement(self, sql: LiteralString) -> bytes:
         """The statement with its schema filled in."""
-        if (composed := self._statements.get(sql)) is None:
-            composed = SQL(sql).format(schema=Identifier(self.schema))
-            self._statements[sql] = composed
-        return composed
+        if (filled := self._statements.get(sql)) is None:
+            filled = SQL(sql).format(schema=Identifier(self.schema)).as_bytes()
+            self._statements[sql] = filled
+        return filled
 
     async def close(self) -> None:
         """Close this event loop's connections."""
@@ -346,19 +269,9 @@ class Store:
         }
 
         async def attempt(connection: AsyncConnection[DictRow]) -> Seen | None:
-            async with connection.pipeline():
-                await connection.execute(self.statement(_CLAIM), parameters)
-                seen = await connection.execute(self.statement(_SEE), parameters, binary=True)
-                loads = [
-                    await connection.cursor(binary=True, row_factory=tuple_row).execute(
-                        self.statement(sql), parameters
-                    )
-                    for sql in (_LOAD_CHECKPOINTS, _LOAD_BLOBS, _LOAD_WRITES)
-                ]
-            if (row := await seen.fetchone()) is None:
-                return None
-            checkpoints, blobs, writes = [await load.fetchall() for load in loads]
-            return Seen(**row, rows=Rows(checkpoints=checkpoints, blobs=blobs, writes=writes))
+            cursor = await connection.execute(self.statement(_CLAIM), parameters, binary=True)
+            row = await cursor.fetchone()
+            return None if row is None else _seen(row)
 
         # A second try with the same claim finds the round as the first left it.
         return await self._retried(attempt)
@@ -529,18 +442,36 @@ def _asking(asking: Asking) -> dict[str, Any]:
     }
 
 
+_CHECKPOINTS = ("c_ns", "c_id", "c_parent", "c_checkpoint", "c_metadata")
+_BLOBS = ("b_ns", "b_channel", "b_version", "b_type", "b_blob")
+_WRITES = ("w_ns", "w_id", "w_task", "w_idx", "w_path", "w_channel", "w_type", "w_blob")
+"""Rows travel as one array a column, both ways."""
+
+
 def _columns(call: UUID, rows: Rows) -> dict[str, Any]:
-    checkpoints = _transpose(rows.checkpoints, 5)
-    blobs = _transpose(rows.blobs, 5)
-    writes = _transpose(rows.writes, 8)
-    names = (
-        *("c_ns", "c_id", "c_parent", "c_checkpoint", "c_metadata"),
-        *("b_ns", "b_channel", "b_version", "b_type", "b_blob"),
-        *("w_ns", "w_id", "w_task", "w_idx", "w_path", "w_channel", "w_type", "w_blob"),
+    return {
+        "call": call,
+        "thread": str(call),
+        **_transposed(rows.checkpoints, _CHECKPOINTS),
+        **_transposed(rows.blobs, _BLOBS),
+        **_transposed(rows.writes, _WRITES),
+    }
+
+
+def _transposed(rows: Sequence[tuple[Any, ...]], names: Sequence[str]) -> dict[str, list[Any]]:
+    columns = zip(*rows, strict=True) if rows else ((),) * len(names)
+    return {name: list(column) for name, column in zip(names, columns, strict=True)}
+
+
+def _seen(row: DictRow) -> Seen:
+    rows = Rows(
+        checkpoints=_taken_out(row, _CHECKPOINTS),
+        blobs=_taken_out(row, _BLOBS),
+        writes=_taken_out(row, _WRITES),
     )
-    columns = dict(zip(names, (*checkpoints, *blobs, *writes), strict=True))
-    return {"call": call, "thread": str(call), **columns}
+    return Seen(**row, rows=rows)
 
 
-def _transpose(rows: Sequence[tuple[Any, ...]], width: int) -> list[list[Any]]:
-    return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in range(width)]
+def _taken_out(row: DictRow, names: Sequence[str]) -> list[tuple[Any, ...]]:
+    """The rows that these columns hold, which are taken out."""
+    return list(zip(*(row.pop(name) or () for name in names), strict=True))

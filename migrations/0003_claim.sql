@@ -1,0 +1,108 @@
+-- Claiming a round, and loading its call for the one who holds the claim, as one function.
+--
+-- Behind a transaction pooler nothing can be prepared, and PostgreSQL takes longer to plan these
+-- statements than to run them. It keeps the plans of a function's statements, for each of its own
+-- processes. Safe while old code runs: all new. What is here may be replaced by something that old
+-- code can call; anything else gets a name of its own.
+
+-- Claiming, drawn in time:
+--
+--     claim        renewed      renewed        lapses
+--     ├─────────────┼────────────┼───────────────┤  anybody may claim again
+--     now           + 3 s        + 6 s           claimed_until
+--
+-- On Lambda nothing renews: the claim lasts as long as the platform lets the process live.
+CREATE FUNCTION intermezzo_claim(
+    the_call uuid,
+    the_number integer,
+    the_claim uuid,
+    the_agent text,
+    given text[],
+    able text[],
+    lease interval
+) RETURNS TABLE (
+    -- The round as it is found, and the one after it.
+    state text,
+    questions bytea,
+    answers jsonb,
+    outcome bytea,
+    won boolean,
+    live boolean,
+    "next" bytea,
+    next_state text,
+    metadata bytea,
+    -- The call's rows in LangGraph's tables, one array a column. NULL for those who have not won.
+    c_ns text[], c_id text[], c_parent text[], c_checkpoint text[], c_metadata text[],
+    b_ns text[], b_channel text[], b_version text[], b_type text[], b_blob bytea[],
+    w_ns text[], w_id text[], w_task text[], w_idx integer[], w_path text[], w_channel text[],
+    w_type text[], w_blob bytea[]
+) LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+#variable_conflict use_column
+BEGIN
+    UPDATE intermezzo_rounds AS r
+    SET state = 'claimed', claim = the_claim, claimed_until = intermezzo_now() + lease
+    FROM intermezzo_calls AS c
+    WHERE r.call_id = the_call AND r.number = the_number
+      AND c.id = r.call_id AND c.agent = the_agent AND c.expires_at > intermezzo_now()
+      AND r.keys <@ given AND r.modes <@ able
+      AND (r.state = 'asked' OR r.state = 'claimed' AND r.claimed_until <= intermezzo_now());
+
+    -- A statement of its own: an UPDATE that waited for a row sees its newest version, while
+    -- anything else in the same statement would see the call as it was before the wait.
+    RETURN QUERY
+    WITH seen AS (
+        SELECT r.state, r.questions, r.answers, r.outcome,
+               r.claim IS NOT DISTINCT FROM the_claim AS won,
+               r.state = 'claimed' AND r.claimed_until > intermezzo_now() AS live,
+               n.questions AS "next", n.state AS next_state, c.metadata
+        FROM intermezzo_calls AS c
+        JOIN intermezzo_rounds AS r ON r.call_id = c.id AND r.number = the_number
+        LEFT JOIN intermezzo_rounds AS n ON n.call_id = c.id AND n.number = r.number + 1
+        WHERE c.id = the_call AND c.agent = the_agent AND c.expires_at > intermezzo_now()
+    ), heads AS MATERIALIZED (
+        -- The newest checkpoint of each namespace; with a DeltaChannel, whose value is spread over
+        -- a chain of checkpoints, all of them.
+        SELECT h.checkpoint_ns AS ns, h.checkpoint_id AS id, h.parent_checkpoint_id AS parent,
+               h.checkpoint, h.metadata
+        FROM seen JOIN checkpoints AS h ON seen.won AND h.thread_id = the_call::text
+        WHERE h.checkpoint_id = (
+                SELECT max(newest.checkpoint_id) FROM checkpoints AS newest
+                WHERE newest.thread_id = the_call::text
+                  AND newest.checkpoint_ns = h.checkpoint_ns)
+           OR EXISTS (
+                SELECT 1 FROM checkpoints AS delta
+                WHERE delta.thread_id = the_call::text AND delta.checkpoint_ns = h.checkpoint_ns
+                  AND delta.metadata ? 'counters_since_delta_snapshot')
+    ), blobs AS (
+        SELECT DISTINCT ON (b.checkpoint_ns, b.channel, b.version)
+               b.checkpoint_ns AS ns, b.channel, b.version, b.type, b.blob
+        FROM heads
+        CROSS JOIN LATERAL jsonb_each_text(heads.checkpoint -> 'channel_versions')
+            AS v(channel, version)
+        JOIN checkpoint_blobs AS b
+          ON b.thread_id = the_call::text AND b.checkpoint_ns = heads.ns
+         AND b.channel = v.channel AND b.version = v.version
+        WHERE b.blob IS NOT NULL
+    )
+    SELECT seen.*, of_checkpoints.*, of_blobs.*, of_writes.*
+    FROM seen,
+    (
+        SELECT array_agg(ns), array_agg(id), array_agg(parent), array_agg(heads.checkpoint::text),
+               array_agg(heads.metadata::text)
+        FROM heads
+    ) AS of_checkpoints,
+    (
+        SELECT array_agg(ns), array_agg(channel), array_agg(version), array_agg(type),
+               array_agg(blob)
+        FROM blobs
+    ) AS of_blobs,
+    (
+        SELECT array_agg(w.checkpoint_ns), array_agg(w.checkpoint_id), array_agg(w.task_id),
+               array_agg(w.idx), array_agg(w.task_path), array_agg(w.channel), array_agg(w.type),
+               array_agg(w.blob)
+        FROM heads JOIN checkpoint_writes AS w
+          ON w.thread_id = the_call::text AND w.checkpoint_ns = heads.ns
+         AND w.checkpoint_id = heads.id
+    ) AS of_writes;
+END
+$$;
