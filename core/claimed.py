@@ -73,6 +73,20 @@ class Claimed:
             await self._stop(run)
         raise problem
 
+    async def settle(self, run: "Run", settling: Awaitable[None]) -> None:
+        """Store what the run came to; if that fails, keep what it finished for the next request.
+
+        Raises:
+            StoreError: as far as is known, the round is not settled.
+        """
+        try:
+            await settling
+        except ClaimLost:
+            raise
+        except StoreError:
+            await self._give_back(run)
+            raise
+
     @contextmanager
     def _kept(self, watch: "_Watch") -> Generator[None]:
         if self.renewals is None:

@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID, uuid4
 
 from core import canonical
-from core.caller import Permit, Threads
 from core.bounds import fitting
+from core.caller import Permit, Threads
 from core.catalog import Catalog
 from core.errors import (
     InternalError,
@@ -344,7 +344,7 @@ class Rounds:
                 await store.finish(claim, digests, result.dump(), ttl=self._kept)
                 return result
             run = await self._run(call, claim.call, seen.rows, partial(store.flush, claim, digests))
-        except StoreError:
+        except ClaimLost:
             raise
         except BaseException:
             # Nothing ran, so the round is as it was before this request.
@@ -368,7 +368,7 @@ class Rounds:
         store, claim = claimed.store, claimed.claim
         try:
             came_to = self._came_to(call, await claimed.run(run, values, call.deadline))
-            rows = run.state.rows()
+            rows = run.state.rows() if isinstance(came_to, Round) else Rows()
         except (Refusal, StoreError):
             raise
         except Exception as error:
@@ -377,10 +377,11 @@ class Rounds:
                 raise refusal from error
             came_to, rows = _failed(call, error), Rows()
         if isinstance(came_to, ToolResult):
-            await store.finish(claim, claimed.digests, came_to.dump(), ttl=self._kept)
+            settling = store.finish(claim, claimed.digests, came_to.dump(), ttl=self._kept)
+            await claimed.settle(run, settling)
             return came_to
         withheld = not came_to.modes <= call.modes
-        await store.next(
+        settling = store.next(
             claim,
             claimed.digests,
             _asking(came_to),
@@ -388,6 +389,7 @@ class Rounds:
             withheld=withheld,
             ttl=self._kept if withheld else self._paused,
         )
+        await claimed.settle(run, settling)
         _require_modes(came_to, call)
         return self._input_required(call, claim.call, claim.number + 1, came_to)
 

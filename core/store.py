@@ -14,7 +14,7 @@ pooler as well. Locks are taken in one order: a round's row, then its call's.
 import asyncio
 import select
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from typing import Any, LiteralString, TypeVar
 from uuid import UUID
@@ -327,7 +327,7 @@ class Store:
         Raises:
             ClaimLost: nothing was written.
         """
-        await self._fenced(_REOPEN, claim, _columns(claim.call, rows))
+        await self._given_back(_REOPEN, claim, _columns(claim.call, rows))
 
     async def lapse(self, claim: Claim, answers: dict[str, str], rows: Rows) -> None:
         """Give the claim back; from now on only these answers go on.
@@ -335,7 +335,8 @@ class Store:
         Raises:
             ClaimLost: nothing was written.
         """
-        await self._fenced(_LAPSE, claim, {"answers": Jsonb(answers), **_columns(claim.call, rows)})
+        parameters = {"answers": Jsonb(answers), **_columns(claim.call, rows)}
+        await self._given_back(_LAPSE, claim, parameters)
 
     async def ask_withheld(self, call: UUID, number: int, *, ttl: timedelta) -> None:
         """A withheld round is asked after all, and lives as long as any other."""
@@ -346,6 +347,16 @@ class Store:
             )
 
         await self._retried(write)
+
+    async def _given_back(
+        self, sql: LiteralString, claim: Claim, parameters: dict[str, Any]
+    ) -> None:
+        try:
+            await self._fenced(sql, claim, parameters)
+        except Interrupted:
+            # A claim that is not there any more was given back by the first try.
+            with suppress(ClaimLost):
+                await self._fenced(sql, claim, parameters)
 
     async def _fenced(self, sql: LiteralString, claim: Claim, parameters: dict[str, Any]) -> None:
         async with self.connection() as connection:

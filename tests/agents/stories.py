@@ -106,6 +106,19 @@ drift = parallel(moving=moving, right=asking("right", "Right?"))
 """One branch asks a second question while the other is still at work."""
 
 
+async def drifting_slow(state: State) -> dict[str, Any]:
+    ran(state["journal"], "slow?")
+    answer = interrupt("Slow?")
+    while (Path(state["journal"]) / "hold-slow").exists():  # noqa: ASYNC110 - a test holds it
+        await asyncio.sleep(0.001)
+    ran(state["journal"], "slow")
+    return {"answers": [f"slow={answer}"]}
+
+
+drifting = parallel(moving=moving, slow=drifting_slow)
+"""The same, beside an async branch that ends with its run."""
+
+
 def inner_graph() -> Any:
     graph = StateGraph(State)
     graph.add_node("inner_first", asking("inner_first", "Inner A?"))

@@ -1,31 +1,15 @@
-// MCP Inspector's command line, which can not be asked, and its `mcpdo`, which can.
+// MCP Inspector's command line, which can not be asked.
 
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { test } from "node:test";
-import { fileURLToPath } from "node:url";
 
 import { url } from "./person.mjs";
+import { program } from "./program.mjs";
 
-const BIN = fileURLToPath(new URL("node_modules/.bin/", import.meta.url));
-
-/** Runs a program to its end: its exit code, and what it printed. */
-function run(program, args, env = {}) {
-  return new Promise((resolve) => {
-    const options = { env: { ...process.env, NO_COLOR: "1", ...env }, timeout: 30_000 };
-    const words = [join(BIN, program), ...args];
-    const child = execFile(process.execPath, words, options, (error, stdout, stderr) =>
-      resolve({ code: error ? error.code : 0, stdout, stderr }),
-    );
-    child.stdin.end();
-  });
-}
+const run = program("mcp-inspector");
 
 function inspect(era, ...args) {
-  return run("mcp-inspector", ["--cli", url, "--protocol-era", era, ...args]);
+  return run("--cli", url, "--protocol-era", era, ...args);
 }
 
 function call(era, name, ...args) {
