@@ -39,6 +39,9 @@ build: install ## Build what AWS Lambda runs; BUILD="--config …" builds a proj
 conformance: install ## Run the official conformance suite against two processes
 	$(BIN)/python -m tests.conformance
 
+clients: install ## Drive the clients that run on Node, against two processes
+	$(BIN)/python -m tests.clients
+
 lock: install ## Resolve the lock files anew
 	$(BIN)/uv pip compile $(LOCK) --extra jwt --extra local --group dev pyproject.toml -o requirements-dev.txt
 	$(BIN)/uv pip compile $(LOCK) --extra jwt -c requirements-dev.txt pyproject.toml -o requirements.txt
@@ -46,4 +49,4 @@ lock: install ## Resolve the lock files anew
 # Every Python and platform that is supported, in one file, without the address of an index.
 LOCK := --quiet --annotation-style line --universal --python-version 3.11 --generate-hashes --custom-compile-command "make lock"
 
-.PHONY: all help install run check test build conformance lock
+.PHONY: all help install run check test build conformance clients lock
