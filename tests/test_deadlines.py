@@ -6,6 +6,7 @@ What finished is kept and does not run again; the claim goes back when no node i
 import asyncio
 from collections.abc import AsyncGenerator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -130,7 +131,7 @@ async def test_a_client_that_closes_its_stream_cancels_the_run_and_may_come_back
     answers = accept(asked, Slow="yes")
     (here.journal / "hold-slow").touch()
     request = asyncio.create_task(
-        here.call("slowly", answers, asked.request_state, progress=lambda mode, chunk: None)
+        here.call("slowly", answers, asked.request_state, progress=_nobody_listens)
     )
     await until((here.journal / "held-slow").exists)
     request.cancel()
@@ -152,6 +153,9 @@ async def test_connections_that_the_server_cut_meanwhile_are_replaced_without_a_
     await here.ends("two", accept(second, Second="2"), second.request_state)
     _cut(database)
     await here.asks("one")
+
+
+def _nobody_listens(mode: str, chunk: Any) -> None: ...
 
 
 def _cut(database: str) -> None:

@@ -37,7 +37,7 @@ def call(
     **params: Any,
 ) -> httpx.Response:
     """A `tools/call` of a client that declares these modes."""
-    meta = {
+    meta: dict[str, Any] = {
         VERSION_KEY: LATEST,
         CAPABILITIES_KEY: {"elicitation": {mode: {} for mode in modes}} if modes else {},
     }
@@ -93,7 +93,7 @@ def test_a_question_of_an_agent_reaches_the_client_and_its_answer_the_agent(
 def test_without_the_version_header_a_pause_is_an_error_result_with_the_questions(
     served: Served,
 ) -> None:
-    body = {
+    body: dict[str, Any] = {
         "jsonrpc": "2.0",
         "id": 7,
         "method": "tools/call",
@@ -353,7 +353,7 @@ def test_a_client_without_elicitation_is_told_that_it_is_needed(
 
 
 def test_elicitation_without_modes_means_form(served: Served) -> None:
-    meta = {VERSION_KEY: LATEST, CAPABILITIES_KEY: {"elicitation": {}}}
+    meta: dict[str, Any] = {VERSION_KEY: LATEST, CAPABILITIES_KEY: {"elicitation": {}}}
     asked(post(served.url, "tools/call", name="region", arguments={}, _meta=meta))
 
 
