@@ -35,11 +35,12 @@ _NAMES = (
 
 @dataclass(slots=True)
 class Fault:
-    """Something that happens once, at the nth statement from now."""
+    """Something that happens once, at the nth statement from now, or the nth of that name."""
 
     number: int
     when: When
     act: Act
+    name: str = ""
     happened: bool = False
 
 
@@ -64,6 +65,11 @@ class Line:
     def at(self, number: int, when: When, act: Act) -> Fault:
         """Let something happen at the nth statement from now, and at no other."""
         self._fault = Fault(number, when, act)
+        return self._fault
+
+    def at_named(self, name: str, number: int, when: When, act: Act) -> Fault:
+        """Let something happen at the nth statement of that name."""
+        self._fault = Fault(number, when, act, name)
         return self._fault
 
     def calm(self) -> None:
@@ -132,7 +138,7 @@ class Line:
         """What happens at this statement."""
         self.statements.append(name)
         fault = self._fault
-        if fault is None:
+        if fault is None or fault.name not in ("", name):
             return None
         fault.number -= 1
         if fault.number:

@@ -66,6 +66,12 @@ def database(postgres_server: str, migrated_template: str) -> Iterator[str]:
     yield from _database(postgres_server, migrated_template)
 
 
+@pytest.fixture(scope="module")
+def module_database(postgres_server: str, migrated_template: str) -> Iterator[str]:
+    """A migrated database for the tests of one file, which run one after another."""
+    yield from _database(postgres_server, migrated_template)
+
+
 @pytest.fixture(scope="session")
 def shared_database(postgres_server: str, migrated_template: str) -> Iterator[str]:
     """A migrated database for tests whose calls do not meet."""

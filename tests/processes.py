@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from core import saver
 from core.errors import Refusal
 from core.protocol import InputRequired, ToolResult
 from tests.conversation import instance, said
@@ -127,6 +128,7 @@ def _work(
 ) -> None:
     async def run() -> None:
         settings = {name: changes.pop(name) for name in ("lease", "seconds") if name in changes}
+        saver.FLUSH_AFTER = changes.pop("flush_after", saver.FLUSH_AFTER)
         async with instance(database, Path(journal), **settings) as here:
 
             async def request() -> None:

@@ -564,7 +564,7 @@ def place(database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
 
 
 BUDGET = settings(
-    max_examples=60,
+    max_examples=100,
     stateful_step_count=30,
     deadline=None,
     derandomize=True,

@@ -11,20 +11,27 @@ from pathlib import Path
 
 
 def ran(journal: str, node: str) -> None:
-    """Note that this node ran; one line per time, written at once."""
-    with (Path(journal) / "ran").open("a", encoding="utf-8") as notes:
+    """Note that this node ran; one line per time, written at once. A test may kill the process
+    (once) before or after."""
+    folder = Path(journal)
+    _die(folder / f"crash-before-{node}")
+    with (folder / "ran").open("a", encoding="utf-8") as notes:
         notes.write(f"{node}\n")
+    _die(folder / f"crash-after-{node}")
 
 
 def point(journal: str, name: str) -> None:
     """A place where a test may kill the process (once), or hold it until the test lets go."""
     folder = Path(journal)
-    crash = folder / f"crash-{name}"
-    if crash.exists():
-        crash.unlink()
-        os.kill(os.getpid(), signal.SIGKILL)
+    _die(folder / f"crash-{name}")
     hold = folder / f"hold-{name}"
     if hold.exists():
         (folder / f"held-{name}").touch()
         while hold.exists():
             time.sleep(0.005)
+
+
+def _die(wanted: Path) -> None:
+    if wanted.exists():
+        wanted.unlink()
+        os.kill(os.getpid(), signal.SIGKILL)
