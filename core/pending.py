@@ -25,6 +25,7 @@ class Pending:
         task: the id of that write's task.
         path: the paths of the tasks from the root to that one. It orders equal questions, and a
             fresh thread orders alike.
+        answered: how many answers that task had used when it asked.
     """
 
     id: str
@@ -33,6 +34,7 @@ class Pending:
     namespace: str = ""
     task: str = ""
     path: str = ""
+    answered: int = 0
 
 
 def ordered(pending: Sequence[Pending]) -> list[Pending]:

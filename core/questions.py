@@ -57,14 +57,16 @@ class Asked:
     """An interrupt that a round asked, and how answers become what it resumes with.
 
     Attributes:
-        namespace: of the deepest write that lists it; with `task` it tells whether the interrupt
-            is still pending later on.
+        namespace: of the deepest write that lists it; with `task` and `answered` it tells whether
+            the interrupt is still pending later on.
+        answered: how many answers its task had used when it asked.
         keys: the agent's own name and the key of each of its questions, in order.
     """
 
     id: str
     namespace: str
     task: str
+    answered: int
     shape: Shape
     keys: tuple[tuple[str, str], ...]
 
@@ -105,7 +107,10 @@ class Round:
             key: {"kind": names[type(question)], **question.as_json()}
             for key, question in self.questions.items()
         }
-        asked = [[each.id, each.namespace, each.task, each.shape, each.keys] for each in self.asked]
+        asked = [
+            [each.id, each.namespace, each.task, each.answered, each.shape, each.keys]
+            for each in self.asked
+        ]
         return plain.dumps({"questions": questions, "asked": asked}).encode()
 
     @classmethod
@@ -117,8 +122,15 @@ class Round:
             for key, question in entry["questions"].items()
         }
         asked = tuple(
-            Asked(id=id, namespace=ns, task=task, shape=shape, keys=tuple((o, k) for o, k in keys))
-            for id, ns, task, shape, keys in entry["asked"]
+            Asked(
+                id=id,
+                namespace=namespace,
+                task=task,
+                answered=answered,
+                shape=shape,
+                keys=tuple((own, key) for own, key in keys),
+            )
+            for id, namespace, task, answered, shape, keys in entry["asked"]
         )
         return cls(questions=questions, asked=asked)
 
@@ -182,6 +194,7 @@ def ask(pending: Sequence[Pending]) -> Round:
                 id=interrupt.id,
                 namespace=interrupt.namespace,
                 task=interrupt.task,
+                answered=interrupt.answered,
                 shape=drafted.shape,
                 keys=keys,
             )

@@ -5,6 +5,7 @@ own passes through.
 """
 
 import asyncio
+import re
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from langgraph.types import Command
 from core import threads
 from core.agents import Agent, OpenStore
 from core.ambiguity import Overlaps
+from core.cannot_ask import CannotAsk
+from core.factories import Graph
 from core.gate import Gate
 from core.questions import Pending
 from core.saver import CallSaver, CallState
@@ -34,6 +37,10 @@ __all__ = [
 Progress = Callable[[str, Any], None]
 
 _INTERRUPT = "__interrupt__"
+
+_RESUMABLE = re.compile("[0-9a-f]{32}")
+"""The id of an interrupt() call. LangGraph takes an answer to any other id for the answer to the
+next interrupt() of whichever node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +152,18 @@ class Run:
                     ):
                         self._progress(mode, chunk)
             if pending := self.state.pending():
-                return Paused(pending, partial(overlaps.check, graph, pending))
+                return Paused(pending, partial(_check, overlaps, graph, pending))
         if isinstance(output, dict):
             output.pop(_INTERRUPT, None)
         return Stopped(output) if interrupted else Finished(output)
+
+
+def _check(overlaps: Overlaps, graph: Graph, pending: list[Pending]) -> None:
+    """Let a pause pass when each answer reaches its own question and no other.
+
+    Raises:
+        CannotAsk: one may not.
+    """
+    if not all(_RESUMABLE.fullmatch(each.id) for each in pending):
+        raise CannotAsk("It raises NodeInterrupt, which takes no answer. Call interrupt() instead.")
+    overlaps.check(graph, pending)

@@ -15,7 +15,7 @@ import math
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -44,8 +44,9 @@ from core.records import Rows
 FLUSH_AFTER = 0.02
 """Seconds that a finished node's writes may wait while a sibling still runs."""
 
-_CONTROL = frozenset((ERROR, INTERRUPT, RESUME, "__error_source_node__"))
-"""Writes that tell what happened to a task; any other one means that it finished."""
+_CONTROL = frozenset((ERROR, INTERRUPT, RESUME))
+"""Writes that tell what happened to a task, which may run again; any other one means that it ended:
+it finished, or it failed and its error handler runs in its place."""
 
 Typed = tuple[str, bytes]
 
@@ -266,6 +267,7 @@ class CallState:
                                 namespace=ns,
                                 task=task,
                                 path=path,
+                                answered=self._answered(ns, task),
                             ),
                         )
         return sorted((each for _, each in deepest.values()), key=lambda each: each.path)
@@ -275,13 +277,15 @@ class CallState:
 
         After a crash a task may have moved on to a question that nobody has seen. LangGraph would
         take an answer to the old one for it, and the root's writes may still list the old one: the
-        deepest task's newest interrupt decides.
+        deepest task's newest interrupt decides. A task that was stopped after it had used the
+        answer has it still, and LangGraph would take a second one for its next question.
         """
         return {
             each.id
             for each in asked
             if each.task in self._unfinished(each.namespace)
             and any(i.id == each.id for i in self._interrupts(each.namespace, each.task))
+            and self._answered(each.namespace, each.task) == each.answered
         }
 
     def _head(self, ns: str) -> dict[tuple[str, int], _Write]:
@@ -290,15 +294,24 @@ class CallState:
 
     def _unfinished(self, ns: str) -> set[str]:
         writes = self._head(ns)
-        finished = {task for (task, _), write in writes.items() if write.channel not in _CONTROL}
-        return {task for task, _ in writes} - finished
+        ended = {task for (task, _), write in writes.items() if write.channel not in _CONTROL}
+        return {task for task, _ in writes} - ended
 
     def _interrupts(self, ns: str, task: str) -> list[Interrupt[Any]]:
-        write = self._head(ns).get((task, WRITES_IDX_MAP[INTERRUPT]))
+        value = self._control(ns, task, INTERRUPT)
+        return [value] if isinstance(value, Interrupt) else list(value or ())
+
+    def _answered(self, ns: str, task: str) -> int:
+        """How many answers a task has used: they are kept, and given to its next attempt."""
+        value = self._control(ns, task, RESUME)
+        return len(cast("list[Any]", value)) if isinstance(value, list) else value is not None
+
+    def _control(self, ns: str, task: str, channel: str) -> Any:
+        """What a control write of a task says; None when there is none."""
+        write = self._head(ns).get((task, WRITES_IDX_MAP[channel]))
         if write is None:
-            return []
-        value: Any = self.serde.loads_typed(write.value) if write.loaded else write.value
-        return [value] if isinstance(value, Interrupt) else list(value)
+            return None
+        return self.serde.loads_typed(write.value) if write.loaded else write.value
 
     def _path(self, ns: str, task: str) -> str:
         """A task's path from the root, by which a fresh thread orders its tasks alike.

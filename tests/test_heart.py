@@ -1,0 +1,96 @@
+"""Runs that are stopped, that fail or that lose their claim at an unlucky moment.
+
+An answer reaches the question that it was given for, whatever happened to the node in between, and
+nothing begins any more once its run is over.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.errors import RetryLater
+from core.protocol import InputRequired
+from tests.conversation import Instance, accept, instance, said, until
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def here(database: str, tmp_path: Path) -> AsyncGenerator[Instance]:
+    async with instance(database, tmp_path) as one:
+        yield one
+
+
+def messages(asked: InputRequired) -> list[str]:
+    return [request["params"]["message"] for request in asked.requests.values()]
+
+
+def ignoring(mode: str, chunk: Any) -> None:
+    """Progress that nobody is told of."""
+
+
+# A node that is stopped after it used an answer has that answer still; its next question has none.
+
+
+async def test_an_answer_that_was_used_before_the_deadline_is_not_given_to_the_next_question(
+    here: Instance,
+) -> None:
+    first = await here.asks("approvals_beside")
+    answers = accept(first, **{"Delete A": "yes", "Right": "r"})
+    (here.journal / "hold-between").touch()
+    here.seconds = 0.5
+    with pytest.raises(RetryLater):
+        await here.call("approvals_beside", answers, first.request_state)
+    (here.journal / "hold-between").unlink()
+    here.seconds = 20
+    second = await here.asks("approvals_beside", answers, first.request_state)
+    assert messages(second) == ["Delete B?"]
+    result = await here.ends(
+        "approvals_beside", accept(second, **{"Delete B": "no"}), second.request_state
+    )
+    assert '["approving=yes,no","right=r"]' in said(result)
+
+
+async def test_an_answer_that_was_used_before_the_stream_closed_is_not_given_to_the_next_question(
+    here: Instance,
+) -> None:
+    first = await here.asks("approvals")
+    answers = accept(first, **{"Delete A": "yes"})
+    (here.journal / "hold-between").touch()
+    request = asyncio.create_task(
+        here.call("approvals", answers, first.request_state, progress=ignoring)
+    )
+    await until(lambda: here.ran()["approving-first"] == 1)
+    request.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await request
+    (here.journal / "hold-between").unlink()
+    second = await here.asks("approvals", answers, first.request_state)
+    assert messages(second) == ["Delete B?"]
+    result = await here.ends(
+        "approvals", accept(second, **{"Delete B": "no"}), second.request_state
+    )
+    assert '["approving=yes,no"]' in said(result)
+
+
+async def test_a_node_that_failed_after_its_answer_is_not_asked_about_beside_its_error_handler(
+    here: Instance,
+) -> None:
+    first = await here.asks("handled")
+    second = await here.asks("handled", accept(first, Pay="yes"), first.request_state)
+    assert messages(second) == ["Refund?"]
+    result = await here.ends("handled", accept(second, Refund="all"), second.request_state)
+    assert '["refund=all"]' in said(result)
+    assert here.ran() == {"paying": 1, "refunding?": 2, "refunding": 1}
+
+
+@pytest.mark.filterwarnings("ignore:NodeInterrupt is deprecated")
+async def test_an_interrupt_that_takes_no_answer_is_not_asked(here: Instance) -> None:
+    """Its answer would be the answer to the next interrupt() of whichever node."""
+    assert said(await here.ends("raising")) == (
+        "This tool needs input that can't be asked over MCP. It raises NodeInterrupt, which takes"
+        " no answer. Call interrupt() instead."
+    )
