@@ -42,11 +42,19 @@ conformance: install ## Run the official conformance suite against two processes
 clients: install ## Drive the clients that run on Node, against two processes
 	$(BIN)/python -m tests.clients
 
+bench: .venv/benched ## Measure the endpoint beside what a team would use instead, some 40 minutes
+	$(BIN)/python -m benchmarks $(BENCH)
+
+.venv/benched: requirements-bench.txt .venv/installed
+	$(BIN)/python -m pip install -q --require-hashes -r requirements-bench.txt
+	@touch $@
+
 lock: install ## Resolve the lock files anew
 	$(BIN)/uv pip compile $(LOCK) --extra jwt --extra local --group dev pyproject.toml -o requirements-dev.txt
 	$(BIN)/uv pip compile $(LOCK) --extra jwt -c requirements-dev.txt pyproject.toml -o requirements.txt
+	$(BIN)/uv pip compile $(LOCK) --group bench -c requirements-dev.txt -o requirements-bench.txt
 
 # Every Python and platform that is supported, in one file, without the address of an index.
 LOCK := --quiet --annotation-style line --universal --python-version 3.11 --generate-hashes --custom-compile-command "make lock"
 
-.PHONY: all help install run check test build conformance clients lock
+.PHONY: all help install run check test build conformance clients bench lock
