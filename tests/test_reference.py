@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from core.protocol import CAPABILITIES_KEY, LATEST, VERSION_KEY
+from tests.calling import accept, asked, call, ended, failed
 from tests.clock import move
 from tests.conversation import rows
 from tests.served import Served, error, post, post_older, result, serving
@@ -26,50 +27,6 @@ def here(database: str) -> Iterator[Served]:
     """A process on a database of this test's own."""
     with serving(database) as process:
         yield process
-
-
-def call(
-    served: Served,
-    name: str,
-    arguments: dict[str, Any] | None = None,
-    *,
-    modes: tuple[str, ...] = ("form", "url"),
-    **params: Any,
-) -> httpx.Response:
-    """A `tools/call` of a client that declares these modes."""
-    meta: dict[str, Any] = {
-        VERSION_KEY: LATEST,
-        CAPABILITIES_KEY: {"elicitation": {mode: {} for mode in modes}} if modes else {},
-    }
-    return post(
-        served.url, "tools/call", name=name, arguments=arguments or {}, _meta=meta, **params
-    )
-
-
-def asked(response: httpx.Response) -> tuple[dict[str, Any], str]:
-    """The questions and the request state of an answer that must be a pause."""
-    body = result(response)
-    assert body["resultType"] == "input_required"
-    return body["inputRequests"], body["requestState"]
-
-
-def ended(response: httpx.Response) -> str:
-    """The text of an answer that must be a result without an error."""
-    body = result(response)
-    assert body["resultType"] == "complete"
-    assert not body.get("isError")
-    return body["content"][0]["text"]
-
-
-def failed(response: httpx.Response) -> str:
-    """The first text of an answer that must be an error result."""
-    body = result(response)
-    assert body["isError"] is True
-    return body["content"][0]["text"]
-
-
-def accept(**content: Any) -> dict[str, Any]:
-    return {"action": "accept", "content": content}
 
 
 # Pause and resume a tool call.
