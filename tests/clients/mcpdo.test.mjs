@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import { mkdtempSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -10,8 +10,9 @@ import { after, before, test } from "node:test";
 import { output, texts, url } from "./person.mjs";
 import { program } from "./program.mjs";
 
+const daemon = mkdtempSync(join(tmpdir(), "mcpdo-"));
 const run = program("mcpdo", {
-  MCP_INSPECTOR_DAEMON_DIR: mkdtempSync(join(tmpdir(), "mcpdo-")),
+  MCP_INSPECTOR_DAEMON_DIR: daemon,
   MCP_INSPECTOR_DAEMON_TOKEN: randomBytes(32).toString("base64url"),
   MCP_INSPECTOR_SECRET_STORE: "memory",
 });
@@ -21,7 +22,10 @@ before(async () => {
   assert.equal(code, 0, stderr);
 });
 
-after(() => run("daemon", "stop"));
+after(async () => {
+  await run("daemon", "stop");
+  rmSync(daemon, { recursive: true, force: true });
+});
 
 async function command(...args) {
   const { code, stdout, stderr } = await run("--format", "json", "--connection", url, ...args);
