@@ -23,7 +23,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID, uuid4
 
-from core import canonical
+from core import account, canonical
 from core.bounds import fitting
 from core.caller import Permit, Threads
 from core.catalog import Catalog
@@ -157,10 +157,14 @@ class Rounds:
         Raises:
             Refusal: the request is answered with an error, and its round, if any, is as it was.
         """
+        account.current().agent = call.tool.agent
         try:
             if call.request_state is None:
-                return await self._first(call)
-            return await self._retry(call, call.request_state)
+                outcome = await self._first(call)
+            else:
+                outcome = await self._retry(call, call.request_state)
+            account.ended(outcome)
+            return outcome
         except (Unavailable, Interrupted) as error:
             raise RetryLater("The database can't be reached now. Nothing is lost.") from error
         except StoreError as error:
@@ -169,7 +173,7 @@ class Rounds:
     # The first request: nothing is written unless the agent pauses and can be asked.
 
     async def _first(self, call: Call) -> ToolResult | InputRequired:
-        id = uuid4()
+        id = account.current().call = uuid4()
         if call.threads is not None:
             await call.threads.start(call.tool.agent)
         run = await self._run(call, id)
@@ -248,6 +252,7 @@ class Rounds:
 
     async def _retry(self, call: Call, token: str) -> ToolResult | InputRequired:
         id, number = self._keys.open(token, self._binding(call))
+        account.current().call, account.current().round = id, number
         permit: Permit | None = _anyone
         if call.threads is not None:
             permit = await call.threads.resume(id, call.tool.agent)
@@ -268,8 +273,9 @@ class Rounds:
                         return await asyncio.shield(answering)
                     return await answering
                 except ClaimLost:
-                    log.warning("a claim was lost", extra={"call": id, "round": number})
+                    log.warning("a claim was lost")
             elif told := await self._tell(call, claim, round, seen):
+                account.current().repeat = True
                 return told
             if time.monotonic() + wait > call.deadline:
                 break
@@ -287,6 +293,8 @@ class Rounds:
         )
         if seen is None:
             raise InvalidRequestState("unknown or expired")
+        if seen.won and seen.lapsed:
+            log.warning("a claim lapsed and was taken over")
         return seen
 
     async def _permitted(self, permit: Permit, claim: Claim, seen: Seen) -> bool:
@@ -452,6 +460,7 @@ class Rounds:
         )
 
     def _input_required(self, call: Call, id: UUID, number: int, round: Round) -> InputRequired:
+        account.current().round = number
         return InputRequired(
             requests=round.requests,
             request_state=self._keys.seal(id, number, self._binding(call)),
@@ -520,6 +529,6 @@ def _failed(call: Call, error: Exception) -> ToolResult:
         type(error).__qualname__,
         place.filename,
         place.lineno,
-        extra={"agent": call.tool.agent, "error_id": id},
+        extra={"error_id": id},
     )
     return error_result(f"{call.tool.name} failed (error {id}).")

@@ -155,7 +155,7 @@ _LAPSE: LiteralString = (
     """
 WITH fence AS (
     UPDATE {schema}.intermezzo_rounds
-    SET claimed_until = {schema}.intermezzo_now(), answers = %(answers)s
+    SET claimed_until = '-infinity', answers = %(answers)s
     WHERE call_id = %(call)s AND number = %(number)s AND claim = %(claim)s
     RETURNING call_id
 )

@@ -5,6 +5,7 @@ that a sweep that dies leaves nothing that the next one would not find.
 """
 
 import asyncio
+import logging
 from typing import Any, LiteralString
 from uuid import UUID
 
@@ -16,13 +17,15 @@ from core.store import Store
 BATCH = 500
 """Calls in one transaction."""
 
+log = logging.getLogger(__name__)
+
 _ALONE: LiteralString = "SELECT pg_try_advisory_xact_lock(115923220459118) AS alone"
 
 # An open round is locked before its call is judged: a claim that is being made is waited out by
 # skipping it, and one that lives keeps its call however late it is.
 _EXPIRED: LiteralString = """
 WITH expired AS (
-    SELECT id FROM {schema}.intermezzo_calls
+    SELECT id, agent FROM {schema}.intermezzo_calls
     WHERE expires_at <= {schema}.intermezzo_now()
     ORDER BY expires_at LIMIT %(batch)s
 ), free AS (
@@ -31,7 +34,7 @@ WITH expired AS (
       AND NOT (r.state = 'claimed' AND r.claimed_until > {schema}.intermezzo_now())
     FOR UPDATE SKIP LOCKED
 )
-SELECT id FROM expired
+SELECT id, agent, id IN (SELECT call_id FROM free) AS open FROM expired
 WHERE id IN (SELECT call_id FROM free)
    OR NOT EXISTS (
         SELECT 1 FROM {schema}.intermezzo_rounds AS r
@@ -70,7 +73,11 @@ async def _expired(store: Store, connection: AsyncConnection[DictRow], batch: in
     if row is None or not row["alone"]:
         return []
     cursor = await connection.execute(store.statement(_EXPIRED), {"batch": batch})
-    return [each["id"] for each in await cursor.fetchall()]
+    expired = await cursor.fetchall()
+    for each in expired:
+        message = "a call expired unanswered" if each["open"] else "a call expired"
+        log.info(message, extra={"call": str(each["id"]), "agent": each["agent"]})
+    return [each["id"] for each in expired]
 
 
 async def _delete(store: Store, connection: AsyncConnection[DictRow], ids: list[UUID]) -> None:

@@ -27,6 +27,7 @@ CREATE FUNCTION intermezzo_claim(
     answers jsonb,
     outcome bytea,
     won boolean,
+    lapsed boolean,
     live boolean,
     "next" bytea,
     next_state text,
@@ -38,21 +39,26 @@ CREATE FUNCTION intermezzo_claim(
     w_type text[], w_blob bytea[]
 ) LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 #variable_conflict use_column
+DECLARE
+    took_over boolean;
 BEGIN
     UPDATE intermezzo_rounds AS r
     SET state = 'claimed', claim = the_claim, claimed_until = intermezzo_now() + lease
-    FROM intermezzo_calls AS c
+    FROM intermezzo_calls AS c, intermezzo_rounds AS found
     WHERE r.call_id = the_call AND r.number = the_number
+      AND found.call_id = the_call AND found.number = the_number
       AND c.id = r.call_id AND c.agent = the_agent AND c.expires_at > intermezzo_now()
       AND r.keys <@ given AND r.modes <@ able
-      AND (r.state = 'asked' OR r.state = 'claimed' AND r.claimed_until <= intermezzo_now());
+      AND (r.state = 'asked' OR r.state = 'claimed' AND r.claimed_until <= intermezzo_now())
+    -- A claim that was given back ended at no time at all: see the store.
+    RETURNING found.state = 'claimed' AND found.claimed_until > '-infinity' INTO took_over;
 
     -- A statement of its own: an UPDATE that waited for a row sees its newest version, while
     -- anything else in the same statement would see the call as it was before the wait.
     RETURN QUERY
     WITH seen AS (
         SELECT r.state, r.questions, r.answers, r.outcome,
-               r.claim IS NOT DISTINCT FROM the_claim AS won,
+               r.claim IS NOT DISTINCT FROM the_claim AS won, coalesce(took_over, false) AS lapsed,
                r.state = 'claimed' AND r.claimed_until > intermezzo_now() AS live,
                n.questions AS "next", n.state AS next_state, c.metadata
         FROM intermezzo_calls AS c

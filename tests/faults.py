@@ -27,8 +27,9 @@ _NAMES = (
     ("claim", "intermezzo_claim("),
     ("reopen", "SET state = 'asked', claim = NULL"),
     ("settle", "SET state = 'settled'"),
-    ("lapse", "SET claimed_until = {}intermezzo_now()"),
+    ("lapse", "SET claimed_until = '-infinity'"),
     ("flush", "SET answers = "),
+    ("renew", "claimed_until = {}intermezzo_now() + "),
     ("ask", "SET state = 'asked'"),
 )
 
