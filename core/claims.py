@@ -19,13 +19,14 @@ from uuid import UUID
 import psycopg
 
 from core.records import Claim
-from core.store import RENEW, Store
+from core.store import RENEW, Store, hang_up
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class _Held:
+    claim: Claim
     answers: str
     lost: Callable[[], None]
     renew_at: float
@@ -46,6 +47,7 @@ class Renewals:
         self._held: dict[UUID, _Held] = {}
         self._condition = threading.Condition()
         self._thread: threading.Thread | None = None
+        self._renewing: psycopg.Connection | None = None
 
     @contextmanager
     def hold(
@@ -64,9 +66,19 @@ class Renewals:
                 loop.call_soon_threadsafe(lost)
 
         now = time.monotonic()
-        held = _Held(
-            json.dumps(answers), tell, now + self._every, now + self._lease.total_seconds()
-        )
+        lasts = self._lease.total_seconds()
+        held = _Held(claim, json.dumps(answers), tell, now + self._every, now + lasts)
+
+        def watch() -> None:
+            """A renewal that hangs fails too."""
+            nonlocal watching
+            if (left := held.lapses_at - time.monotonic()) > 0:
+                watching = loop.call_later(left, watch)
+            else:
+                self._lose(claim.id, held)
+                self._hang_up()
+
+        watching = loop.call_later(lasts, watch)
         with self._condition:
             self._held[claim.id] = held
             if self._thread is None:
@@ -75,6 +87,7 @@ class Renewals:
         try:
             yield
         finally:
+            watching.cancel()
             with self._condition:
                 self._held.pop(claim.id, None)
 
@@ -90,6 +103,7 @@ class Renewals:
                             prepare_threshold=None,
                             connect_timeout=3,
                         )
+                    self._renewing = connection
                     self._renew(connection, due)
                 except psycopg.Error as error:
                     log.warning("claims could not be renewed: %s", type(error).__name__)
@@ -97,9 +111,15 @@ class Renewals:
                         connection.close()
                         connection = None
                     self._give_up(due)
+                finally:
+                    self._renewing = None
         finally:
             if connection is not None:
                 connection.close()
+
+    def _hang_up(self) -> None:
+        if (connection := self._renewing) is not None:
+            hang_up(connection)
 
     def _wait(self) -> dict[UUID, _Held] | None:
         """The claims to renew, once there are any; None when the thread is of no more use."""
@@ -120,16 +140,20 @@ class Renewals:
             self._store.statement(RENEW),
             {
                 "lease": self._lease,
+                "calls": [held.claim.call for held in due.values()],
+                "numbers": [held.claim.number for held in due.values()],
                 "claims": list(due),
                 "answers": [held.answers for held in due.values()],
             },
         ).fetchall()
-        renewed = {row[0] for row in rows}
+        standing: dict[UUID, bool] = dict(rows)
         for id, held in due.items():
-            held.renew_at = now + self._every
-            held.lapses_at = now + self._lease.total_seconds()
-            if id not in renewed:
+            if id not in standing:
                 self._lose(id, held)
+            elif standing[id]:
+                held.renew_at = now + self._every
+                held.lapses_at = now + self._lease.total_seconds()
+        self._give_up({id: held for id, held in due.items() if not standing.get(id, True)})
 
     def _give_up(self, due: dict[UUID, _Held]) -> None:
         """Try again soon, but for claims that will have lapsed by then."""

@@ -17,6 +17,10 @@ class Unavailable(StoreError):
     """The database can't be reached, or is too busy, now; nothing was changed."""
 
 
+class Collided(Unavailable):
+    """A change of somebody else's was in the way: tried again, this one may pass."""
+
+
 class Interrupted(StoreError):
     """The connection broke while a change was under way: it may have happened, or not."""
 

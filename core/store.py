@@ -12,7 +12,9 @@ pooler as well. Locks are taken in one order: a round's row, then its call's.
 """
 
 import asyncio
+import math
 import select
+import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
@@ -22,6 +24,7 @@ from weakref import WeakKeyDictionary
 
 import psycopg
 from psycopg import AsyncConnection, errors
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import DictRow, dict_row
 from psycopg.sql import SQL, Identifier
 from psycopg.types.json import Jsonb
@@ -31,6 +34,7 @@ from core.records import (
     Asking,
     Claim,
     ClaimLost,
+    Collided,
     Interrupted,
     Rows,
     Seen,
@@ -47,6 +51,8 @@ _MISSING = (
     errors.UndefinedTable,
 )
 """What the database says of a schema that is not there, or older than this code."""
+
+_COLLISION = (errors.DeadlockDetected, errors.SerializationFailure)
 
 _WRITE_CHECKPOINTS: LiteralString = """
 , written_checkpoints AS (
@@ -173,12 +179,23 @@ UPDATE {schema}.intermezzo_calls SET expires_at = {schema}.intermezzo_now() + %(
 FROM asked WHERE id = asked.call_id
 """
 
+# A row that somebody else has locked is passed by, so that it keeps no other claim waiting.
 RENEW: LiteralString = """
-UPDATE {schema}.intermezzo_rounds AS r
-SET claimed_until = {schema}.intermezzo_now() + %(lease)s, answers = u.answers::jsonb
-FROM unnest(%(claims)b::uuid[], %(answers)b::text[]) AS u(claim, answers)
-WHERE r.claim = u.claim
-RETURNING r.claim
+WITH held AS (
+    SELECT * FROM unnest(%(calls)b::uuid[], %(numbers)b::int4[], %(claims)b::uuid[],
+                         %(answers)b::text[]) AS u(call_id, number, claim, answers)
+), free AS (
+    SELECT r.call_id, r.number, held.answers
+    FROM held JOIN {schema}.intermezzo_rounds AS r USING (call_id, number, claim)
+    FOR UPDATE OF r SKIP LOCKED
+), renewed AS (
+    UPDATE {schema}.intermezzo_rounds AS r
+    SET claimed_until = {schema}.intermezzo_now() + %(lease)s, answers = free.answers::jsonb
+    FROM free WHERE r.call_id = free.call_id AND r.number = free.number
+    RETURNING r.claim
+)
+SELECT r.claim, r.claim IN (SELECT claim FROM renewed) AS renewed
+FROM held JOIN {schema}.intermezzo_rounds AS r USING (call_id, number, claim)
 """
 
 
@@ -190,15 +207,23 @@ class Store:
         schema: where the tables are.
         max_size: connections at most, per process and event loop.
         timeout: seconds to wait for a free connection, or for a new one.
+        patience: seconds to wait for what a statement leads to.
     """
 
     def __init__(
-        self, conninfo: str, *, schema: str = "public", max_size: int = 4, timeout: float = 5.0
+        self,
+        conninfo: str,
+        *,
+        schema: str = "public",
+        max_size: int = 4,
+        timeout: float = 5.0,
+        patience: float = 10.0,
     ) -> None:
         self.conninfo = conninfo
         self.schema = schema
         self._max_size = max_size
         self._timeout = timeout
+        self._patience = patience
         self._pools: WeakKeyDictionary[
             asyncio.AbstractEventLoop, AsyncConnectionPool[AsyncConnection[DictRow]]
         ] = WeakKeyDictionary()
@@ -359,7 +384,10 @@ class Store:
                 await self._fenced(sql, claim, parameters)
 
     async def _fenced(self, sql: LiteralString, claim: Claim, parameters: dict[str, Any]) -> None:
-        async with self.connection() as connection:
+        """Write under a claim. What may have been done is not tried again here: whoever runs
+        under the claim has to know."""
+
+        async def write(connection: AsyncConnection[DictRow]) -> None:
             cursor = await connection.execute(
                 self.statement(sql),
                 {"call": claim.call, "number": claim.number, "claim": claim.id, **parameters},
@@ -367,14 +395,27 @@ class Store:
             if cursor.rowcount != 1:
                 raise ClaimLost("another claim stands on this round")
 
+        try:
+            await self._in_time(write)
+        except Collided:
+            await self._in_time(write)
+
     async def _retried(self, work: Callable[[AsyncConnection[DictRow]], Awaitable[T]]) -> T:
         """Do the work, once more on another connection when the first one broke."""
         try:
-            async with self.connection() as connection:
+            return await self._in_time(work)
+        except (Interrupted, Collided):
+            return await self._in_time(work)
+
+    async def _in_time(self, work: Callable[[AsyncConnection[DictRow]], Awaitable[T]]) -> T:
+        """Do the work of one statement on a connection, which is given up when nothing comes."""
+        async with self.connection() as connection:
+            loop = asyncio.get_running_loop()
+            giving_up = loop.call_later(self._patience, hang_up, connection)
+            try:
                 return await work(connection)
-        except Interrupted:
-            async with self.connection() as connection:
-                return await work(connection)
+            finally:
+                giving_up.cancel()
 
     @asynccontextmanager
     async def connection(self) -> AsyncGenerator[AsyncConnection[DictRow]]:
@@ -393,6 +434,12 @@ class Store:
             raise StoreError(
                 "the database lacks Intermezzo's tables: run `python -m handler migrate`"
             ) from error
+        except _COLLISION as error:
+            raise Collided("another change was in the way") from error
+        except errors.ReadOnlySqlTransaction as error:
+            # A server that became a standby: a new connection may find the one that took over.
+            await pool.drain()
+            raise Unavailable("the database only reads now") from error
         except psycopg.OperationalError as error:
             if connection.broken or connection.closed:
                 raise Interrupted("the connection to the database broke") from error
@@ -404,13 +451,22 @@ class Store:
         """This event loop's connections, in autocommit mode and without prepared statements."""
         loop = asyncio.get_running_loop()
         if (pool := self._pools.get(loop)) is None:
+            given = conninfo_to_dict(self.conninfo)
             pool = AsyncConnectionPool(
                 self.conninfo,
                 connection_class=AsyncConnection[DictRow],
-                kwargs={"autocommit": True, "prepare_threshold": None, "row_factory": dict_row},
+                kwargs={
+                    "connect_timeout": given.get("connect_timeout", math.ceil(self._timeout)),
+                    "autocommit": True,
+                    "prepare_threshold": None,
+                    "row_factory": dict_row,
+                },
                 min_size=0,
                 max_size=self._max_size,
                 timeout=self._timeout,
+                # A pool waits for longer after each failure. Begun anew with each request, the
+                # wait is never longer than that for a connection.
+                reconnect_timeout=self._timeout,
                 open=False,
             )
             self._pools[loop] = pool
@@ -433,6 +489,16 @@ async def _taken(
     except psycopg.OperationalError as error:  # a PoolTimeout is one
         raise Unavailable("the database can't be reached") from error
     return connection
+
+
+def hang_up(connection: psycopg.Connection[Any] | AsyncConnection[Any]) -> None:
+    """End a connection over which nothing comes: whoever waits on it is told that it broke."""
+    with suppress(psycopg.Error, OSError):
+        line = socket.socket(fileno=connection.pgconn.socket)
+        try:
+            line.shutdown(socket.SHUT_RDWR)
+        finally:
+            line.detach()  # libpq closes it
 
 
 def _is_over(connection: AsyncConnection[Any]) -> bool:

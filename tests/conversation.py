@@ -86,10 +86,11 @@ async def instance(
     audience: str = "",
     lease: float = 10.0,
     left: float | None = None,
+    store: Store | None = None,
     **changes: Any,
 ) -> AsyncGenerator[Instance]:
     """An instance with connections of its own."""
-    store = Store(database)
+    store = store or Store(database)
     rounds = Rounds(
         catalog=changes.pop("catalog", catalog),
         store=lambda: store,

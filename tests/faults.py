@@ -52,6 +52,7 @@ class Line:
     Attributes:
         statements: the names of the statements that went over it.
         down: nobody answers a new connection.
+        refused: how many connections found nobody.
     """
 
     conninfo: str
@@ -59,6 +60,7 @@ class Line:
     _target: str
     statements: list[str] = field(default_factory=list[str])
     down: bool = False
+    refused: int = 0
     _fault: Fault | None = None
     _open: set[asyncio.StreamWriter] = field(default_factory=set[asyncio.StreamWriter])
     _serving: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
@@ -90,6 +92,11 @@ class Line:
         """An act: this connection ends."""
         return False
 
+    async def swallow(self) -> bool:
+        """An act: nothing comes over this connection any more, and nobody says so."""
+        await asyncio.Event().wait()
+        return False
+
     async def cut_off(self) -> bool:
         """An act: every connection ends, and no new one is answered."""
         self.down = True
@@ -103,7 +110,9 @@ class Line:
         self._serving.add(task)
         self._open.add(writer)
         try:
-            if not self.down:
+            if self.down:
+                self.refused += 1
+            else:
                 with suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
                     await self._pass_on(reader, writer)
         finally:
@@ -112,9 +121,10 @@ class Line:
             writer.transport.abort()
 
     async def close(self) -> None:
-        for task in list(self._serving):
+        serving = list(self._serving)
+        for task in serving:
             task.cancel()
-        await asyncio.gather(*self._serving, return_exceptions=True)
+        await asyncio.gather(*serving, return_exceptions=True)
 
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         server_reader, server_writer = await asyncio.open_unix_connection(self._target)

@@ -1,0 +1,506 @@
+"""A database that fails: what the client is told, what runs again, and what is left behind.
+
+A claim is tried again unseen, because nothing has run yet. What fails later is told as something to
+come back with, and what nodes have finished is not lost by it.
+"""
+
+import asyncio
+import os
+import signal
+import tempfile
+from collections.abc import AsyncGenerator, Generator, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg.conninfo import make_conninfo
+from psycopg.sql import SQL, Identifier, Literal
+
+from core.errors import InternalError, RetryLater
+from core.migrate import migrate
+from core.store import Store
+from core.sweeper import sweep
+from handler.postgres import local_server
+from tests.clock import move
+from tests.conversation import Instance, accept, instance, rows, said, until
+from tests.faults import Line, serving_lines
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def here(database: str, tmp_path: Path) -> AsyncGenerator[Instance]:
+    async with instance(database, tmp_path) as one:
+        yield one
+
+
+@pytest.fixture
+def line(database: str) -> Iterator[Line]:
+    with serving_lines() as lines, lines.to(database) as opened:
+        yield opened
+
+
+def execute(database: str, *statements: str) -> None:
+    """As the administrator."""
+    with psycopg.connect(database, autocommit=True) as connection:
+        for statement in statements:
+            connection.execute(statement.encode())
+
+
+def setting(database: str, name: str, value: str) -> None:
+    """A setting for every session that begins from now on."""
+    writing = "-c default_transaction_read_only=off"
+    with psycopg.connect(database, autocommit=True, options=writing) as connection:
+        connection.execute(
+            SQL("ALTER DATABASE {} SET {} = {}").format(
+                Identifier(connection.info.dbname), Identifier(name), Literal(value)
+            )
+        )
+
+
+def rounds(database: str) -> list[tuple[int, str, bool]]:
+    """Each round's number and state, and whether somebody holds it now."""
+    with psycopg.connect(database) as connection:
+        return connection.execute(
+            "SELECT number, state, coalesce(claimed_until > intermezzo_now(), false)"
+            " FROM intermezzo_rounds ORDER BY number"
+        ).fetchall()
+
+
+async def told_to_come_back(here: Instance, *request: object, **changes: object) -> RetryLater:
+    with pytest.raises(RetryLater) as refusal:
+        await here.call(*request, **changes)  # pyright: ignore[reportArgumentType] - as `call` has it
+    assert refusal.value.data == {"retryAfterMs": 1000}
+    return refusal.value
+
+
+# The server.
+
+
+class Server:
+    """A server of the test's own, which can be stopped like a crash and started again."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.running = ExitStack()
+        self.conninfo = self.running.enter_context(local_server(folder))
+
+    def crash(self) -> None:
+        """End it without a word to anybody; the data are recovered when it starts again."""
+        with psycopg.connect(self.conninfo) as connection:
+            row = connection.execute("SHOW data_directory").fetchone()
+        assert row is not None
+        pid = int(Path(row[0], "postmaster.pid").read_text("utf-8").split()[0])
+        os.kill(pid, signal.SIGQUIT)
+        while Path(f"/proc/{pid}").exists():
+            pass
+
+    def start(self) -> None:
+        assert self.running.enter_context(local_server(self.folder)) == self.conninfo
+
+
+@pytest.fixture
+def server() -> Generator[Server]:
+    with tempfile.TemporaryDirectory(prefix="intermezzo-") as folder:
+        Path(folder).chmod(0o755)
+        made = Server(Path(folder))
+        with made.running:
+            yield made
+
+
+async def test_a_server_that_crashed_and_is_back_meanwhile_is_not_noticed(
+    server: Server, tmp_path: Path
+) -> None:
+    await migrate(server.conninfo)
+    async with instance(server.conninfo, tmp_path) as here:
+        asked = await here.asks("one")
+        server.crash()
+        server.start()
+        result = await here.ends("one", accept(asked, Go="yes"), asked.request_state)
+        assert '"ask=yes"' in said(result)
+        assert here.ran() == {"before": 1, "ask?": 2, "ask": 1}
+
+
+async def test_a_server_that_crashes_under_a_run_costs_the_node_at_work_and_no_other(
+    server: Server, tmp_path: Path
+) -> None:
+    await migrate(server.conninfo)
+    store = Store(server.conninfo, timeout=0.5)
+    async with instance(server.conninfo, tmp_path, store=store, lease=1.0) as here:
+        asked = await here.asks("then")
+        answers = accept(asked, Go="yes")
+        (tmp_path / "hold-charge").touch()
+        request = asyncio.create_task(here.call("then", answers, asked.request_state))
+        await until((tmp_path / "held-charge").exists)
+        server.crash()
+        (tmp_path / "hold-charge").unlink()
+        with pytest.raises(RetryLater):
+            await request
+        server.start()
+        move(server.conninfo, seconds=11)
+        result = await here.ends("then", answers, asked.request_state)
+        assert '["ask=yes","charge","ship"]' in said(result)
+        assert here.ran() == {"ask?": 2, "ask": 1, "charge": 2, "ship": 1}
+
+
+# The way to it.
+
+
+async def test_a_database_that_can_not_be_reached_for_a_moment_is_waited_for(
+    line: Line, tmp_path: Path
+) -> None:
+    async with instance(line.conninfo, tmp_path) as here:
+        asked = await here.asks("one")
+        line.go_down()
+        request = asyncio.create_task(
+            here.call("one", accept(asked, Go="yes"), asked.request_state)
+        )
+        await until(lambda: line.refused >= 1)
+        line.down = False
+        assert '"ask=yes"' in said(await request)  # pyright: ignore[reportArgumentType] - a result
+
+
+async def test_a_database_that_can_not_be_reached_is_told_and_leaves_nothing(
+    line: Line, database: str, tmp_path: Path
+) -> None:
+    async with instance(line.conninfo, tmp_path, store=Store(line.conninfo, timeout=0.3)) as here:
+        line.go_down()
+        assert (await told_to_come_back(here, "one")).message == (
+            "The database can't be reached now. Nothing is lost. Send the same request again."
+        )
+        assert said(await here.ends("done")).endswith('["work"]}'), "it needs no database"
+        assert set(rows(database).values()) == {0}
+
+
+async def test_after_an_outage_the_database_is_found_again_at_once(
+    line: Line, tmp_path: Path
+) -> None:
+    """However long it lasted: a pool left alone would wait for longer after each failure."""
+    async with instance(line.conninfo, tmp_path, store=Store(line.conninfo, timeout=0.5)) as here:
+        asked = await here.asks("one")
+        line.go_down()
+        while line.refused < 4:
+            await told_to_come_back(here, "one", accept(asked, Go="yes"), asked.request_state)
+        line.down = False
+        await here.ends("one", accept(asked, Go="yes"), asked.request_state)
+
+
+@pytest.mark.parametrize("statement", ["pause", "claim"])
+async def test_a_connection_over_which_nothing_comes_any_more_is_given_up_for_another(
+    line: Line, tmp_path: Path, statement: str
+) -> None:
+    """The other side is gone without a word, as behind a router that forgot the connection."""
+    store = Store(line.conninfo, patience=0.3)
+    async with instance(line.conninfo, tmp_path, store=store) as here:
+        asked = await here.asks("one")
+        hole = line.at_named(statement, 1, "before", line.swallow)
+        if statement == "pause":
+            asked = await here.asks("one")
+        await here.ends("one", accept(asked, Go="yes"), asked.request_state)
+        assert hole.happened
+
+
+@pytest.mark.parametrize(
+    ("statement", "charged"), [("flush 1", 1), ("flush 2", 1), ("settle 1", 1)]
+)
+async def test_a_statement_of_a_run_that_nobody_answers_is_told_and_nothing_runs_twice(
+    line: Line, tmp_path: Path, statement: str, charged: int
+) -> None:
+    store = Store(line.conninfo, patience=0.3)
+    async with instance(line.conninfo, tmp_path, store=store) as here:
+        asked = await here.asks("then")
+        answers = accept(asked, Go="yes")
+        name, _, number = statement.partition(" ")
+        hole = line.at_named(name, int(number), "before", line.swallow)
+        await told_to_come_back(here, "then", answers, asked.request_state)
+        assert hole.happened
+        result = await here.ends("then", answers, asked.request_state)
+        assert '["ask=yes","charge","ship"]' in said(result)
+        assert here.ran() == {"ask?": 2, "ask": 1, "charge": charged, "ship": 1}
+
+
+# What the database says.
+
+
+async def test_a_claim_that_takes_too_long_is_told_and_changes_nothing(
+    here: Instance, database: str
+) -> None:
+    asked = await here.asks("one")
+    answers = accept(asked, Go="yes")
+    setting(database, "statement_timeout", "200ms")
+    await here.store.close()
+    with psycopg.connect(database) as holding:
+        holding.execute("SELECT 1 FROM intermezzo_rounds FOR UPDATE")
+        await told_to_come_back(here, "one", answers, asked.request_state)
+    assert rounds(database) == [(1, "asked", False)]
+    await here.ends("one", answers, asked.request_state)
+    assert here.ran() == {"before": 1, "ask?": 2, "ask": 1}
+
+
+async def test_settling_that_takes_too_long_is_told_and_the_claim_lapses(
+    here: Instance, database: str
+) -> None:
+    asked = await here.asks("one")
+    answers = accept(asked, Go="yes")
+    setting(database, "statement_timeout", "200ms")
+    await here.store.close()
+    (here.journal / "hold-ask").touch()
+    request = asyncio.create_task(here.call("one", answers, asked.request_state))
+    await until((here.journal / "held-ask").exists)
+    with psycopg.connect(database) as holding:
+        holding.execute("SELECT 1 FROM intermezzo_rounds FOR UPDATE")
+        (here.journal / "hold-ask").unlink()
+        with pytest.raises(RetryLater):
+            await request
+    assert rounds(database) == [(1, "claimed", True)]
+    move(database, seconds=11)
+    await here.ends("one", answers, asked.request_state)
+    assert here.ran() == {"before": 1, "ask?": 3, "ask": 2}
+
+
+@pytest.mark.parametrize("isolation", ["repeatable read", "serializable"])
+@pytest.mark.parametrize("at", ["claim", "flush", "settle"])
+async def test_what_a_change_in_between_made_fail_is_tried_again_unseen(
+    here: Instance, database: str, isolation: str, at: str
+) -> None:
+    """Under a stricter isolation the statement that waited for a row that was changed fails."""
+    setting(database, "default_transaction_isolation", isolation)
+    asked = await here.asks("then")
+    answers = accept(asked, Go="yes")
+    node = {"claim": "", "flush": "ask", "settle": "ship"}[at]
+    hold, held = here.journal / f"hold-{node}", here.journal / f"held-{node}"
+    with psycopg.connect(database) as changing:
+        change = "UPDATE intermezzo_rounds SET claimed_until = claimed_until"
+        if node:
+            hold.touch()
+        else:
+            changing.execute(change)
+        request = asyncio.create_task(here.ends("then", answers, asked.request_state))
+        if node:
+            await until(held.exists)
+            changing.execute(change)
+            hold.unlink()
+        await until(lambda: waiting(database) == 1)
+        changing.commit()
+    assert '["ask=yes","charge","ship"]' in said(await request)
+    assert here.ran() == {"ask?": 2, "ask": 1, "charge": 1, "ship": 1}
+
+
+async def test_copies_that_meet_under_a_stricter_isolation_are_all_told_the_outcome(
+    here: Instance, database: str
+) -> None:
+    setting(database, "default_transaction_isolation", "serializable")
+    first = await here.asks("two")
+    answers = accept(first, First="1")
+    copies = [here.asks("two", answers, first.request_state) for _ in range(8)]
+    asked = await asyncio.gather(*copies)
+    assert len({each.request_state for each in asked}) == 1
+    assert here.ran() == {"first?": 2, "first": 1, "second?": 1}
+
+
+def waiting(database: str) -> int:
+    """How many sessions wait for a lock."""
+    with psycopg.connect(database) as connection:
+        row = connection.execute(
+            "SELECT count(*) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        ).fetchone()
+    assert row is not None
+    return row[0]
+
+
+async def test_a_pool_of_which_every_connection_is_busy_is_told_and_changes_nothing(
+    database: str, tmp_path: Path
+) -> None:
+    store = Store(database, max_size=1, timeout=0.2)
+    async with instance(database, tmp_path, store=store) as here:
+        asked = await here.asks("one")
+        async with store.connection():
+            await told_to_come_back(here, "one", accept(asked, Go="yes"), asked.request_state)
+        assert rounds(database) == [(1, "asked", False)]
+        await here.ends("one", accept(asked, Go="yes"), asked.request_state)
+
+
+@pytest.fixture
+def limited(database: str) -> str:
+    """A role that may read and write rows, and no more, over one connection at a time."""
+    execute(
+        database,
+        "DROP ROLE IF EXISTS limited",
+        "CREATE ROLE limited LOGIN CONNECTION LIMIT 1",
+        "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO limited",
+    )
+    return make_conninfo(database, user="limited")
+
+
+@pytest.fixture
+def dropped(limited: str, database: str) -> Iterator[str]:
+    yield limited
+    execute(database, "DROP OWNED BY limited", "DROP ROLE limited")
+
+
+async def test_the_rights_to_read_and_write_rows_are_all_that_serving_and_sweeping_need(
+    dropped: str, database: str, tmp_path: Path
+) -> None:
+    async with instance(dropped, tmp_path, store=Store(dropped, max_size=1)) as here:
+        first = await here.asks("two")
+        second = await here.asks("two", accept(first, First="1"), first.request_state)
+        await here.ends("two", accept(second, Second="2"), second.request_state)
+        move(database, seconds=3600)
+        assert await sweep(here.store) == 1
+    assert set(rows(database).values()) == {0}
+
+
+async def test_a_server_that_takes_no_more_connections_is_told(
+    dropped: str, database: str, tmp_path: Path
+) -> None:
+    store = Store(dropped, max_size=1, timeout=0.3)
+    async with instance(dropped, tmp_path, store=store) as here:
+        with psycopg.connect(dropped):
+            await told_to_come_back(here, "one")
+        await here.asks("one")
+
+
+async def test_a_standby_is_left_for_the_server_that_takes_its_place(
+    here: Instance, database: str
+) -> None:
+    """A session that may only read, as on a server that just became a standby."""
+    asked = await here.asks("one")
+    answers = accept(asked, Go="yes")
+    setting(database, "default_transaction_read_only", "on")
+    await here.store.close()
+    await told_to_come_back(here, "one")
+    await told_to_come_back(here, "one", answers, asked.request_state)
+    setting(database, "default_transaction_read_only", "off")
+    await here.ends("one", answers, asked.request_state)
+    assert here.ran() == {"before": 2, "ask?": 3, "ask": 1}
+
+
+FULL = """
+CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'could not extend file' USING ERRCODE = 'disk_full';
+END $$
+"""
+
+
+@contextmanager
+def full_disk(database: str, table: str) -> Generator[None]:
+    """No row of this table can be stored, as on a disk that is full."""
+    execute(
+        database,
+        FULL,
+        f"CREATE TRIGGER full_disk BEFORE INSERT ON {table} EXECUTE FUNCTION full_disk()",
+    )
+    yield
+    execute(database, "DROP FUNCTION full_disk CASCADE")
+
+
+@pytest.mark.parametrize("table", ["intermezzo_calls", "intermezzo_rounds", "checkpoint_writes"])
+async def test_a_pause_that_does_not_fit_on_the_disk_leaves_nothing(
+    here: Instance, database: str, table: str
+) -> None:
+    with full_disk(database, table):
+        await told_to_come_back(here, "one")
+    assert set(rows(database).values()) == {0}
+    await here.asks("one")
+
+
+async def test_a_run_that_does_not_fit_on_the_disk_goes_on_when_there_is_room(
+    here: Instance, database: str
+) -> None:
+    asked = await here.asks("then")
+    answers = accept(asked, Go="yes")
+    with full_disk(database, "checkpoint_writes"):
+        await told_to_come_back(here, "then", answers, asked.request_state)
+        assert here.ran() == {"ask?": 2, "ask": 1}, "no node begins before the last one is stored"
+    move(database, seconds=11)
+    result = await here.ends("then", answers, asked.request_state)
+    assert '["ask=yes","charge","ship"]' in said(result)
+    assert here.ran() == {"ask?": 3, "ask": 2, "charge": 1, "ship": 1}
+
+
+async def test_a_next_round_that_does_not_fit_on_the_disk_is_asked_when_there_is_room(
+    here: Instance, database: str
+) -> None:
+    first = await here.asks("two")
+    answers = accept(first, First="1")
+    with full_disk(database, "intermezzo_rounds"):
+        await told_to_come_back(here, "two", answers, first.request_state)
+    assert rounds(database) == [(1, "claimed", False)]
+    second = await here.asks("two", answers, first.request_state)
+    await here.ends("two", accept(second, Second="2"), second.request_state)
+    assert here.ran() == {"first?": 2, "first": 1, "second?": 3, "second": 1}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "ALTER TABLE intermezzo_calls DROP COLUMN metadata",
+        "DROP FUNCTION intermezzo_claim",
+        "ALTER TABLE intermezzo_rounds RENAME TO rounds",
+        "ALTER TABLE checkpoints RENAME TO points",
+    ],
+)
+async def test_a_schema_that_is_older_than_the_code_is_told_with_the_command(
+    here: Instance, database: str, change: str
+) -> None:
+    asked = await here.asks("one")
+    execute(database, change)
+    told = "run `python -m handler migrate`"
+    if "FUNCTION" not in change:
+        with pytest.raises(InternalError, match=told):
+            await here.call("one")
+    with pytest.raises(InternalError, match=told):
+        await here.call("one", accept(asked, Go="yes"), asked.request_state)
+    assert here.ran()["ask"] == 0
+
+
+# The renewal of claims.
+
+
+async def test_a_row_that_somebody_holds_keeps_no_other_claim_from_being_renewed(
+    database: str, tmp_path: Path
+) -> None:
+    async with instance(database, tmp_path, lease=1.0) as here:
+        asked = [await here.asks("slowly") for _ in range(2)]
+        (tmp_path / "hold-slow").touch()
+        requests = [
+            asyncio.create_task(here.call("slowly", accept(each, Slow="yes"), each.request_state))
+            for each in asked
+        ]
+        await until(lambda: here.ran()["slow?"] == 4)
+        with psycopg.connect(database) as holding:
+            row = holding.execute(
+                "SELECT call_id, claimed_until FROM intermezzo_rounds ORDER BY 1 LIMIT 1 FOR UPDATE"
+            ).fetchone()
+            assert row is not None
+            other = SQL("SELECT claimed_until FROM intermezzo_rounds WHERE call_id <> {}").format(
+                row[0]
+            )
+            ends: set[object] = set()
+            while len(ends) < 5:
+                with psycopg.connect(database) as looking:
+                    ends.update(looking.execute(other).fetchall())
+                await asyncio.sleep(0)
+        (tmp_path / "hold-slow").unlink()
+        results = await asyncio.gather(*requests)
+        assert all('"slow=yes"' in said(each) for each in results)  # pyright: ignore[reportArgumentType] - results
+
+
+async def test_a_run_whose_claim_nobody_renews_any_more_is_stopped_before_others_start(
+    line: Line, database: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The renewal hangs, so that no failure tells of it."""
+    async with instance(line.conninfo, tmp_path, lease=1.0) as here:
+        asked = await here.asks("slowly")
+        answers = accept(asked, Slow="yes")
+        (tmp_path / "hold-slow").touch()
+        hole = line.at_named("renew", 1, "before", line.swallow)
+        request = asyncio.create_task(here.call("slowly", answers, asked.request_state))
+        await until(lambda: "a claim was lost" in caplog.text)
+        assert hole.happened
+        (tmp_path / "hold-slow").unlink()
+        assert '"slow=yes"' in said(await request)  # pyright: ignore[reportArgumentType] - a result
+        assert here.ran() == {"slow?": 3, "slow": 1, "after": 1}
