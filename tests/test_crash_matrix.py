@@ -20,7 +20,7 @@ from core.protocol import InputRequired, ToolResult
 from tests.clock import move
 from tests.conversation import Instance, accept, instance
 from tests.faults import Line, Lines, When, serving_lines
-from tests.processes import Processes
+from tests.processes import Processes, Worker
 
 pytestmark = pytest.mark.anyio
 
@@ -238,12 +238,10 @@ async def _killed(
 ) -> Counter[str]:
     """Let a process die there; what had run by then."""
     statement, _, number = place.partition(" ")
-    pids: list[int] = []
+    started = asyncio.Queue[Worker]()
 
     async def kill() -> bool:
-        while not pids:
-            await asyncio.sleep(0.001)
-        os.kill(pids[0], signal.SIGKILL)
+        os.kill((await started.get()).pid, signal.SIGKILL)
         return False
 
     if statement in ("claim", "flush", "settle"):
@@ -251,7 +249,7 @@ async def _killed(
     else:
         (dying.journal / f"crash-{when}-{place}").touch()
     worker = dying.send(story.agent, answers, asked.request_state, flush_after=NEVER)
-    pids.append(worker.pid)
+    line.loop.call_soon_threadsafe(started.put_nowait, worker)
     assert worker.killed()
     return Counter((dying.journal / "ran").read_text("utf-8").split())
 

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 
 from handler.settings import Settings, variables
-from tests.served import Served
+from tests.served import Served, post, result, serving
 
 CHECKOUT = Path(__file__).parent.parent
 README = (CHECKOUT / "README.md").read_text(encoding="utf-8")
@@ -42,6 +42,36 @@ def test_the_requests_in_the_readme_get_the_answers_in_the_readme(served: Served
         given = got["result"].get("requestState", given)
         assert json.loads(json.dumps(got).replace(given, printed)) == json.loads(answer)
     assert given != printed
+
+
+def test_the_custom_auth_in_the_readme_lets_its_caller_pause_and_go_on(
+    database: str, tmp_path: Path
+) -> None:
+    section = README.partition("## Who is calling")[2].partition("\n## ")[0]
+    [shown] = blocks(section, "python")
+    (tmp_path / "auth.py").write_text(shown, encoding="utf-8")
+    config = tmp_path / "langgraph.json"
+    content = {
+        "dependencies": ["."],
+        "graphs": {"region": f"{CHECKOUT}/agents/region.py:graph"},
+        "auth": {"path": "./auth.py:auth"},
+    }
+    config.write_text(json.dumps(content), encoding="utf-8")
+    ada = {"Authorization": "Bearer open sesame"}
+    with serving(database, config=config) as process:
+        assert post(process.url, "tools/list").status_code == 401
+        asked = result(post(process.url, "tools/call", name="region", arguments={}, headers=ada))
+        (key,) = asked["inputRequests"]
+        ended = post(
+            process.url,
+            "tools/call",
+            name="region",
+            arguments={},
+            headers=ada,
+            requestState=asked["requestState"],
+            inputResponses={key: {"action": "accept", "content": {"response": "here"}}},
+        )
+        assert "here" in result(ended)["content"][0]["text"]
 
 
 def test_every_setting_stands_in_the_readme_as_the_code_has_it() -> None:
