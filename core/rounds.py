@@ -186,6 +186,8 @@ class Rounds:
                 came_to = await self._first_run(call, run, input)
         except TimeoutError:
             return error_result(OUT_OF_TIME)
+        finally:
+            await run.state.close()
         if isinstance(came_to, ToolResult):
             return came_to
         metadata: bytes | None = None
@@ -219,6 +221,8 @@ class Rounds:
         except Refusal:
             raise
         except Exception as error:
+            if refusal := _refused_answer(error):
+                raise refusal from error
             return _failed(call, error)
         if isinstance(came_to, Round):
             _require_modes(came_to, call)

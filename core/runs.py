@@ -21,7 +21,7 @@ from core.agents import Agent, OpenStore
 from core.ambiguity import Overlaps
 from core.cannot_ask import CannotAsk
 from core.factories import Graph
-from core.gate import Gate
+from core.gate import Gate, ThreadGate
 from core.questions import Pending
 from core.saver import CallSaver, CallState
 
@@ -121,7 +121,8 @@ class Run:
             "configurable": {**self._configurable, "thread_id": self.state.thread}
         }
         overlaps = Overlaps()
-        config["callbacks"] = [overlaps, Gate(self.state)] if durable else [overlaps]
+        gates = [ThreadGate(self.state), Gate(self.state)]
+        config["callbacks"] = [overlaps, *gates] if durable else [overlaps, gates[0]]
         output: Any = None
         interrupted = False
         opening = self._agent.open(

@@ -61,6 +61,13 @@ class Unstorable(Exception):
         )
 
 
+class RunOver(RuntimeError):
+    """A node can't begin, because its run is over.
+
+    A RuntimeError, because LangGraph's default retry policy lets those pass.
+    """
+
+
 @dataclass(slots=True)
 class _Saved:
     """One checkpoint: as LangGraph handed it over, or as it was loaded."""
@@ -112,9 +119,10 @@ class CallState:
         self._stored_blobs: set[tuple[str, str, str]] = set()
         self._dirty = False
         self._guard = threading.RLock()
-        self._loop = asyncio.get_running_loop()
+        self.loop = asyncio.get_running_loop()
         self._loop_thread = threading.get_ident()
         self._blocked = False
+        self._over: Exception | None = None
         self._flushing = asyncio.Lock()
         self._timer: asyncio.TimerHandle | None = None
         self._flushes: set[asyncio.Task[None]] = set()
@@ -171,11 +179,11 @@ class CallState:
                 kept[key] = _Write(channel, path, value, loaded=False, durable=False)
                 self._dirty = True
         if self._sink is not None:
-            self._loop.call_soon_threadsafe(self._arm)
+            self.loop.call_soon_threadsafe(self._arm)
 
     def _arm(self) -> None:
         if self._sink is not None and self._timer is None and self._dirty:
-            self._timer = self._loop.call_later(FLUSH_AFTER, self._flush_soon)
+            self._timer = self.loop.call_later(FLUSH_AFTER, self._flush_soon)
 
     def get(self, ns: str, id: str | None, serde: SerializerProtocol) -> CheckpointTuple | None:
         """A copy of the newest checkpoint of a namespace, or of the one asked for."""
@@ -235,10 +243,14 @@ class CallState:
             }
         }
 
-    def used_in_thread(self) -> None:
+    def used_by_sync_call(self) -> None:
         """Note a graph that is run by a sync call, which may be one that blocks the event loop."""
-        if threading.get_ident() == self._loop_thread:
+        if threading.get_ident() == self._loop_thread and not self._blocked:
             self._blocked = True
+            self.loop.call_soon(self._unblocked)
+
+    def _unblocked(self) -> None:
+        self._blocked = False
 
     # Which questions wait.
 
@@ -390,16 +402,21 @@ class CallState:
                 blobs[key] = (ns, channel, version, *self._typed(channel, value))
         return inline, blobs
 
-    async def flush_from_anywhere(self) -> None:
-        """Flush, on behalf of a node that a sync node runs: its thread has another event loop.
+    def flush_from_thread(self) -> None:
+        """Flush, on behalf of a node that a sync node runs in its thread, and wait for it.
 
         A graph that an async node runs with `invoke` holds up the event loop, so nothing can be
         flushed until it ends.
+
+        Raises:
+            Exception: as `flush`.
         """
-        if asyncio.get_running_loop() is self._loop:
-            await self.flush()
-        elif not self._blocked:
-            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self.flush(), self._loop))
+        if threading.get_ident() == self._loop_thread:
+            return
+        if self._over is not None:
+            raise self._over
+        if self._sink is not None and not self._blocked:
+            asyncio.run_coroutine_threadsafe(self.flush(), self.loop).result()
 
     def on_loss(self, tell: Callable[[Exception], None]) -> None:
         """Whom to tell when a flush fails, whether or not somebody waits for it."""
@@ -416,30 +433,36 @@ class CallState:
 
         Raises:
             StoreError: it did not become durable; the run must not go on.
+            Unstorable: something has no stored form.
+            RunOver: the run is over.
         """
-        if self._sink is None:
-            return
         async with self._flushing:
+            if self._over is not None:
+                raise self._over
             if self._timer is not None:
                 self._timer.cancel()
                 self._timer = None
-            if not self._dirty:
+            if self._sink is None or not self._dirty:
                 return
             self._dirty = False
             try:
                 with self._guard:
                     rows, taken = self._collect()
                 await self._sink(rows)
-            except Exception as error:
+            except BaseException as error:
                 self._dirty = True
-                self._lost(error)
+                if isinstance(error, Exception):
+                    self.end(error)
+                    self._lost(error)
+                else:
+                    self._arm()  # a node whose time was up waited here, and its run goes on
                 raise
             for each in taken:
                 each.durable = True
             self._stored_blobs.update((ns, name, version) for ns, name, version, *_ in rows.blobs)
 
     def _flush_soon(self) -> None:
-        task = self._loop.create_task(self.flush())
+        task = self.loop.create_task(self.flush())
         self._flushes.add(task)
         task.add_done_callback(self._flushed)
 
@@ -448,8 +471,14 @@ class CallState:
         if not task.cancelled():
             task.exception()  # told already
 
+    def end(self, reason: Exception) -> None:
+        """Let nothing of the run begin any more; the first reason counts."""
+        if self._over is None:
+            self._over = reason
+
     async def close(self) -> None:
-        """Let flushes that are under way end, and start no more."""
+        """End the run: let flushes that are under way end, and start no more."""
+        self.end(RunOver("the run is over"))
         self._sink = None
         if self._timer is not None:
             self._timer.cancel()
@@ -474,7 +503,7 @@ class CallSaver(BasePostgresSaver):
         return self.state.get(_namespace(config), get_checkpoint_id(config), self.serde)
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        self.state.used_in_thread()
+        self.state.used_by_sync_call()
         return self.state.get(_namespace(config), get_checkpoint_id(config), self.serde)
 
     async def alist(

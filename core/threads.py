@@ -24,16 +24,16 @@ class RunThreads:
     @property
     def busy(self) -> bool:
         """Whether a node's code is still executing, whatever became of its run."""
-        return any(not future.done() for future in self._futures)
+        return any(not future.done() for future in list(self._futures))  # threads change it
 
     def add(self, future: Future[Any]) -> None:
         self._futures.add(future)
         future.add_done_callback(self._futures.discard)
 
     async def ended(self) -> None:
-        """Wait until no thread is at work."""
+        """Wait until no thread is at work; nobody is left to whom what they raise matters."""
         while pending := [asyncio.wrap_future(each) for each in list(self._futures)]:
-            await asyncio.wait(pending)
+            await asyncio.gather(*pending, return_exceptions=True)
 
 
 current: ContextVar[RunThreads | None] = ContextVar("current", default=None)

@@ -9,11 +9,15 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from core.errors import RetryLater
 from core.protocol import InputRequired
+from core.rounds import OUT_OF_TIME
+from tests.clock import move
 from tests.conversation import Instance, accept, instance, said, until
+from tests.processes import Processes
 
 pytestmark = pytest.mark.anyio
 
@@ -94,3 +98,65 @@ async def test_an_interrupt_that_takes_no_answer_is_not_asked(here: Instance) ->
         "This tool needs input that can't be asked over MCP. It raises NodeInterrupt, which takes"
         " no answer. Call interrupt() instead."
     )
+
+
+# What a run finished is durable before anything else of it begins, and nothing begins once it is
+# over, not even in a thread, which nothing can stop.
+
+
+async def test_a_task_of_an_entrypoint_is_durable_before_the_next_one_begins(
+    here: Instance, processes: Processes
+) -> None:
+    asked = await here.asks("tasks")
+    (here.journal / "crash-shipping").touch()
+    answers = accept(asked, Go="yes")
+    assert processes.send("tasks", answers, asked.request_state).killed()
+    move(processes.database, seconds=11)
+    result = await here.ends("tasks", answers, asked.request_state)
+    assert '"yes charged shipped"' in said(result)
+    assert here.ran() == {"charging": 1, "shipping": 1}
+
+
+async def test_a_graph_that_a_sync_node_runs_stops_between_its_nodes_when_the_claim_is_lost(
+    here: Instance, database: str
+) -> None:
+    asked = await here.asks("threaded")
+    (here.journal / "hold-one").touch()
+    here.seconds = 2.0
+    request = asyncio.create_task(
+        here.call("threaded", accept(asked, Go="yes"), asked.request_state)
+    )
+    await until((here.journal / "held-one").exists)
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("UPDATE intermezzo_rounds SET claim = gen_random_uuid()")
+    (here.journal / "hold-one").unlink()
+    with pytest.raises(RetryLater, match="still at work"):
+        await request
+    assert here.ran() == {"one": 1}
+
+
+async def test_a_graph_that_a_sync_node_runs_stops_between_its_nodes_past_the_deadline(
+    here: Instance, database: str
+) -> None:
+    asked = await here.asks("threaded")
+    answers = accept(asked, Go="yes")
+    (here.journal / "hold-one").touch()
+    here.seconds = 0.5
+    with pytest.raises(RetryLater, match="ran out of time"):
+        await here.call("threaded", answers, asked.request_state)
+    (here.journal / "hold-one").unlink()
+    here.seconds = 20
+    result = await here.ends("threaded", answers, asked.request_state)
+    assert '["one","two"]' in said(result)
+    assert here.ran() == {"one": 1, "two": 1}
+
+
+async def test_a_first_call_that_ran_out_of_time_begins_no_further_node_in_its_thread(
+    here: Instance, caplog: pytest.LogCaptureFixture
+) -> None:
+    (here.journal / "hold-one").touch()
+    here.seconds = 0.3
+    assert said(await here.ends("threaded_at_once")) == OUT_OF_TIME
+    (here.journal / "hold-one").unlink()
+    await until(lambda: "the run is over" in caplog.text)
+    assert here.ran() == {"one": 1}

@@ -225,6 +225,17 @@ async def test_an_answer_that_only_the_node_can_judge_may_be_corrected(here: Ins
     assert '"picky=4"' in said(result)
 
 
+async def test_an_answer_of_a_first_call_that_only_the_node_can_judge_is_refused_too(
+    here: Instance, database: str
+) -> None:
+    key = next(iter((await here.asks("choosy_alone")).requests))
+    kept = rows(database)
+    answer = {key: {"action": "accept", "content": {"number": 3}}}
+    with pytest.raises(InvalidParams, match="Form content does not match"):
+        await here.call("choosy_alone", answer)
+    assert rows(database) == kept
+
+
 async def test_a_sibling_of_a_corrected_answer_does_not_run_again(here: Instance) -> None:
     asked = await here.asks("choosy")
     with pytest.raises(InvalidParams):

@@ -8,11 +8,13 @@ from typing import Any
 from langgraph.errors import (
     NodeInterrupt,  # pyright: ignore[reportDeprecated] - older agents raise it
 )
+from langgraph.func import entrypoint, task
 from langgraph.graph import START, StateGraph
 from langgraph.types import interrupt
 
-from tests.agents.journal import ran
-from tests.agents.stories import State, asking, chain, parallel
+from tests.agents.journal import point, ran
+from tests.agents.shapes import Wanted
+from tests.agents.stories import State, asking, chain, parallel, working
 
 
 async def approving(state: State) -> dict[str, Any]:
@@ -57,3 +59,44 @@ def too_long(state: State) -> dict[str, Any]:
 
 raising = chain(too_long=too_long)
 """A node that pauses in the old way, which takes no answer."""
+
+
+@task
+def charging(journal: str) -> str:
+    ran(journal, "charging")
+    return "charged"
+
+
+@task
+def shipping(journal: str) -> str:
+    point(journal, "shipping")
+    ran(journal, "shipping")
+    return "shipped"
+
+
+@entrypoint()
+async def tasks(wanted: Wanted) -> dict[str, str]:
+    """Asks, then runs two tasks, one after the other."""
+    answer = interrupt("Go?")
+    charged = await charging(wanted["journal"])
+    return {"all": f"{answer} {charged} {await shipping(wanted['journal'])}"}
+
+
+_two = chain(one=working("one"), two=working("two")).compile()
+
+
+def running(state: State) -> dict[str, Any]:
+    interrupt("Go?")
+    return {"answers": _two.invoke({"journal": state["journal"]})["answers"]}
+
+
+threaded = chain(running=running)
+"""A sync node that runs a graph of two nodes in its thread."""
+
+
+def running_at_once(state: State) -> dict[str, Any]:
+    return {"answers": _two.invoke({"journal": state["journal"]})["answers"]}
+
+
+threaded_at_once = chain(running=running_at_once)
+"""The same, which asks nothing."""
