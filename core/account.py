@@ -12,6 +12,7 @@ from uuid import UUID
 from core.protocol import InputRequired, ToolResult
 
 Outcome = Literal["asked", "result", "error result", "refused", "accepted"]
+"""The last one is of a notification."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -45,9 +46,7 @@ class Account:
         return {name: value for name, value in known.items() if value}
 
 
-_NOBODY = Account(correlation="")
-
-_current: ContextVar[Account] = ContextVar("account")
+_current: ContextVar[Account | None] = ContextVar("account", default=None)
 
 
 def begin(account: Account) -> None:
@@ -57,7 +56,7 @@ def begin(account: Account) -> None:
 
 def current() -> Account:
     """The account of the request that is worked for; one that nobody reads, when there is none."""
-    return _current.get(_NOBODY)
+    return _current.get() or Account(correlation="")
 
 
 def ended(outcome: ToolResult | InputRequired) -> None:

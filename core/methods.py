@@ -153,7 +153,7 @@ class Endpoint:
                 modes=request.modes,
                 modern=request.modern,
                 principal=request.caller.principal,
-                configurable=request.caller.configurable,
+                configurable={**request.caller.configurable, **_trace(request)},
                 threads=request.caller.threads,
                 deadline=deadline,
                 progress=progress,
@@ -178,6 +178,11 @@ class Endpoint:
 _Method: TypeAlias = Callable[
     [Endpoint, Request, float, Progress | None], Awaitable[dict[str, Any]]
 ]
+
+
+def _trace(request: Request) -> dict[str, str]:
+    """The client's trace, which the agent may carry on."""
+    return {"traceparent": request.trace} if request.trace else {}
 
 
 def _start(cursor: str | None, count: int) -> int:

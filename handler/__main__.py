@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import logging
 import os
 import signal
 import sys
@@ -16,7 +15,7 @@ from core.catalog import CatalogError
 from core.migrate import MigrationError, check, migrate
 from core.records import StoreError
 from core.request_state import make_key
-from handler import local
+from handler import local, logs
 from handler.artifact import FOLDER, PLATFORMS, PYTHON, ArtifactError, Target, build
 from handler.postgres import PostgresError
 from handler.resources import Resources
@@ -25,7 +24,7 @@ from handler.settings import Settings, SettingsError
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; the exit code is 0 when it did what was asked."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    logs.write_lines()
     # Like a key press: what was started on the way gets stopped.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     chosen = _parser().parse_args(arguments)
@@ -78,11 +77,12 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _serve(chosen: argparse.Namespace, environ: Mapping[str, str]) -> None:
-    from handler.serving import serve  # the other commands need no HTTP
+    from handler.serving import LOOP, serve  # the other commands need no HTTP
 
     with local.settings(environ, signs=True) as settings:
         asyncio.run(_checked(settings))
-        asyncio.run(serve(settings, host=chosen.host, port=chosen.port))
+        with asyncio.Runner(loop_factory=LOOP) as runner:
+            runner.run(serve(settings, host=chosen.host, port=chosen.port))
 
 
 async def _checked(settings: Settings) -> None:

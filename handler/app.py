@@ -18,8 +18,11 @@ from starlette.requests import ClientDisconnect
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
+from core import account
+from core.account import Account
 from core.caller import ANYONE
 from core.errors import InternalError, InvalidRequest, Refusal
+from core.methods import Endpoint
 from core.progress import Progress
 from core.protocol import Request
 from handler.body import Body
@@ -100,25 +103,25 @@ class _Mcp:
 
     async def respond(self, http: HttpRequest) -> Response:
         """Answers one HTTP request."""
-        headers = Headers(http.scope["headers"])
+        started, headers = time.monotonic(), Headers(http.scope["headers"])
+        account.begin(Account(correlation=secrets.token_hex(8)))
         try:
             self._resources.doors.check(headers)
         except Refusal as refusal:
-            return _response(_failed(refusal, None))
+            return _response(_logged(_failed(refusal, None), started))
         if http.method == "OPTIONS" and (answer := self._resources.cors.preflight(headers)):
             response = _response(answer)
         else:
-            response = await self._respond(http, headers)
+            response = await self._respond(http, headers, started)
         response.headers.update(self._resources.cors.granted(headers))
         return response
 
-    async def _respond(self, http: HttpRequest, headers: Headers) -> Response:
-        started = time.monotonic()
+    async def _respond(self, http: HttpRequest, headers: Headers, started: float) -> Response:
         try:
             try:
                 message = await self._message(http, headers)
             except Exception as error:
-                return _response(_failed(error, None))
+                return _response(_logged(_failed(error, None), started))
             events = _events(http, headers, message)
             answering = self._answer(http, headers, message, started, events)
             if events is None:
@@ -157,15 +160,18 @@ class _Mcp:
         deadline = min(deadline, http.scope.get(DEADLINE, deadline))
         match message:
             case Notification():
-                return ACCEPTED
+                account.current().outcome = "accepted"
+                answer = ACCEPTED
             case Refused():
-                return _failed(message.refusal, message)
+                answer = _failed(message.refusal, message)
             case Request():
+                _note(message)
                 try:
                     result = await self._result(http, headers, message, deadline, events)
-                    return success(message.id, result)
+                    answer = success(message.id, result)
                 except Exception as error:
-                    return _failed(error, message)
+                    answer = _failed(error, message)
+        return _logged(answer, started)
 
     async def _result(
         self,
@@ -219,16 +225,35 @@ def _failed(error: Exception, message: Request | Refused | None) -> Answer:
     if isinstance(error, ClientDisconnect):
         raise error
     if isinstance(error, InternalError):
-        refusal = _logged(error, error.message)
+        refusal = _fault(error, error.message)
     else:
-        refusal = error if isinstance(error, Refusal) else _logged(error, "Internal error")
-    _log.info("refused: %s %s", refusal.code, refusal.reason)
+        refusal = error if isinstance(error, Refusal) else _fault(error, "Internal error")
+    here = account.current()
+    here.outcome, here.code, here.reason = "refused", refusal.code, refusal.reason
     identifier, modern = (message.id, message.modern) if message else (None, True)
     return failure(refusal, identifier=identifier, modern=modern)
 
 
-def _logged(error: Exception, told: str) -> InternalError:
-    """A fault that the log has whole, and the client by its correlation id."""
-    correlation = secrets.token_hex(8)
+def _fault(error: Exception, told: str) -> InternalError:
+    """A fault of ours, which the client has by the correlation id that the log has it under."""
+    correlation = account.current().correlation
     _log.error("internal error %s", correlation, exc_info=error)
     return InternalError(told, data={"correlationId": correlation})
+
+
+def _note(request: Request) -> None:
+    """What the log says of a request before anything is known of its end."""
+    here = account.current()
+    if request.method in Endpoint.METHODS[request.modern]:  # else it is any text of a client's
+        here.method = request.method
+    here.trace = request.trace[3:35]
+
+
+def _logged(answer: Answer, started: float) -> Answer:
+    """An answer on its way, which the log has one line about."""
+    here = account.current()
+    here.outcome = here.outcome or "result"
+    about = " ".join(filter(None, (here.method, here.agent))) or "request"
+    ms = round((time.monotonic() - started) * 1000)
+    _log.info("%s: %s", about, here.outcome, extra={**here.facts(), "ms": ms})
+    return answer

@@ -18,6 +18,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from core.errors import InternalError
+from handler import logs
 from handler.app import BUFFERED, DEADLINE, build
 from handler.resources import Resources
 from handler.response import failure
@@ -147,6 +148,9 @@ def _without_stage(event: dict[str, Any]) -> dict[str, Any]:
         event["requestContext"] = {**context, "http": {**http, "path": stripped}}
     return event
 
+
+if "AWS_LAMBDA_RUNTIME_API" in os.environ:  # the platform writes our logs
+    logs.complete_records()
 
 _process: Final = Process(os.environ)
 

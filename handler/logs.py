@@ -1,0 +1,111 @@
+"""Logs: JSON objects, one a line, each with what is known of the request that it is about.
+
+    {"level": "INFO", "message": "tools/call greeter: asked", "agent": "greeter", "call": "…",
+     "round": 1, "outcome": "asked", "ms": 12, "correlation": "…", "trace": "…", …}
+
+An exception's text may hold what a user typed. It is logged only of exceptions that are known not
+to, by their class: ours, and those of the network. Of any other the log has class and places.
+"""
+
+import json
+import logging
+import traceback
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+from core import account
+
+_OURS: Final = ("core.", "handler.")
+
+_HARMLESS: Final = frozenset(("OperationalError", "PoolTimeout"))
+"""Of the database's driver: these are about the connection, not about what was sent over it."""
+
+_DEEPEST: Final = 12
+"""Places of one exception, the innermost."""
+
+_PLAIN: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "taskName"}
+"""What every record has."""
+
+
+def write_lines(level: int = logging.INFO) -> None:
+    """Makes this process write its logs as lines, to the error stream."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Lines())
+    _set_up(handler)
+    logging.getLogger().addHandler(handler)
+    logging.getLogger().setLevel(level)
+
+
+def complete_records() -> None:
+    """Gives what the platform writes as JSON the facts of the request."""
+    for handler in logging.getLogger().handlers:
+        _set_up(handler)
+
+
+def _set_up(handler: logging.Handler) -> None:
+    handler.addFilter(_complete)
+    logging.getLogger("mangum").setLevel(logging.WARNING)  # a line for each request, too
+
+
+def _complete(record: logging.LogRecord) -> bool:
+    """Puts the facts into a record, and a safe account of its exception in that one's place."""
+    for name, value in account.current().facts().items():
+        record.__dict__.setdefault(name, value)
+    if record.exc_info and record.exc_info[1] is not None:
+        record.__dict__.setdefault("errors", chain(record.exc_info[1]))
+    record.exc_info = record.exc_text = None
+    record.__dict__.pop("taskName", None)
+    return True
+
+
+class _Lines(logging.Formatter):
+    """One record as one line, with the names that Lambda gives its members."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "timestamp": self.formatTime(record),
+            "level": record.levelname,
+            "message": record.getMessage(),
+            "logger": record.name,
+            **facts_of(record),
+        }
+        return json.dumps(line, ensure_ascii=False, default=str)
+
+
+def facts_of(record: logging.LogRecord) -> Mapping[str, Any]:
+    """What was added to a record."""
+    return {name: value for name, value in record.__dict__.items() if name not in _PLAIN}
+
+
+def chain(error: BaseException) -> list[dict[str, Any]]:
+    """An exception and those that it came of, without what they may have of a user's."""
+    found: list[dict[str, Any]] = []
+    here: BaseException | None = error
+    while here is not None and len(found) < 5:
+        found.append(_told(here))
+        here = here.__cause__ or (None if here.__suppress_context__ else here.__context__)
+    return found
+
+
+def _told(error: BaseException) -> dict[str, Any]:
+    kind = type(error)
+    places = traceback.extract_tb(error.__traceback__)[-_DEEPEST:]
+    told: dict[str, Any] = {
+        "type": f"{kind.__module__}.{kind.__qualname__}",
+        "places": [f"{place.filename}:{place.lineno} {place.name}" for place in places],
+    }
+    if _is_harmless(error):
+        told["message"] = str(error)
+    if state := getattr(error, "sqlstate", None):
+        told["sqlstate"] = state
+    if isinstance(error, BaseExceptionGroup):
+        group = cast("BaseExceptionGroup[BaseException]", error)
+        told["errors"] = [_told(each) for each in group.exceptions[:3]]
+    return told
+
+
+def _is_harmless(error: BaseException) -> bool:
+    kind = type(error)
+    if kind.__module__.startswith("psycopg"):
+        return kind.__name__ in _HARMLESS
+    return kind.__module__.startswith(_OURS) or isinstance(error, OSError | ImportError)
