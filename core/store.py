@@ -427,7 +427,10 @@ class Store:
             StoreError: tables are missing; the text names the command that makes them.
         """
         pool = await self.pool()
-        connection = await _taken(pool)
+        try:
+            connection = await pool.getconn()
+        except psycopg.OperationalError as error:  # a PoolTimeout is one
+            raise Unavailable("the database can't be reached") from error
         try:
             yield connection
         except _MISSING as error:
@@ -452,7 +455,7 @@ class Store:
         loop = asyncio.get_running_loop()
         if (pool := self._pools.get(loop)) is None:
             given = conninfo_to_dict(self.conninfo)
-            pool = AsyncConnectionPool(
+            pool = _Pool(
                 self.conninfo,
                 connection_class=AsyncConnection[DictRow],
                 kwargs={
@@ -474,21 +477,21 @@ class Store:
         return pool
 
 
-async def _taken(
-    pool: AsyncConnectionPool[AsyncConnection[DictRow]],
-) -> AsyncConnection[DictRow]:
-    """A connection of the pool that is not over.
+class _Pool(AsyncConnectionPool[AsyncConnection[DictRow]]):
+    """A pool that hands out no connection that is over.
 
-    The pool's own check waits a second after the second dead connection that it meets; after a
+    The check that pools know waits a second after the second dead connection that it meets; after a
     process was frozen all of them may be dead.
     """
-    try:
-        while _is_over(connection := await pool.getconn()):
+
+    async def getconn(
+        self,
+        timeout: float | None = None,  # noqa: ASYNC109 - the pool's own signature
+    ) -> AsyncConnection[DictRow]:
+        while _is_over(connection := await super().getconn(timeout)):
             await connection.close()
-            await pool.putconn(connection)
-    except psycopg.OperationalError as error:  # a PoolTimeout is one
-        raise Unavailable("the database can't be reached") from error
-    return connection
+            await self.putconn(connection)
+        return connection
 
 
 def hang_up(connection: psycopg.Connection[Any] | AsyncConnection[Any]) -> None:

@@ -171,7 +171,7 @@ class _Connection:
     async def to_server(self) -> None:
         batch, name = bytearray(), ""
         while True:
-            kind, message = await _message(self.reader)
+            kind, message = await read_message(self.reader)
             batch += message
             if kind in b"PQ":
                 name = name or _name(message)
@@ -190,7 +190,7 @@ class _Connection:
     async def to_client(self) -> None:
         held = bytearray()
         while True:
-            kind, message = await _message(self.server_reader)
+            kind, message = await read_message(self.server_reader)
             held += message
             if self.after is not None:
                 if kind != b"Z":
@@ -203,7 +203,8 @@ class _Connection:
             held.clear()
 
 
-async def _message(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
+async def read_message(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
+    """One message of the protocol: its kind, and all of it."""
     head = await reader.readexactly(5)
     return head[:1], head + await reader.readexactly(int.from_bytes(head[1:]) - 4)
 

@@ -17,6 +17,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 from psycopg.sql import SQL, Identifier, Literal
 
+from core.agent_store import AgentStore
 from core.errors import InternalError, RetryLater
 from core.migrate import migrate
 from core.store import Store
@@ -218,6 +219,23 @@ async def test_a_statement_of_a_run_that_nobody_answers_is_told_and_nothing_runs
         result = await here.ends("then", answers, asked.request_state)
         assert '["ask=yes","charge","ship"]' in said(result)
         assert here.ran() == {"ask?": 2, "ask": 1, "charge": charged, "ship": 1}
+
+
+async def test_an_agents_own_store_is_not_met_by_connections_that_died(database: str) -> None:
+    store = Store(database)
+    try:
+        opened = await AgentStore(store)()
+        await opened.aput(("notes",), "last", {"text": "tea"})
+        execute(
+            database,
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()",
+        )
+        kept = await opened.aget(("notes",), "last")
+        assert kept is not None
+        assert kept.value == {"text": "tea"}
+    finally:
+        await store.close()
 
 
 # What the database says.
