@@ -329,8 +329,8 @@ def test_no_token_and_no_claim_is_in_any_log_or_table(database: str, keys: dict[
     for text in (kept, log):
         for secret in (good, bad, foreign, *claims.values(), questions["requestState"]):
             assert secret not in text
-        for token in (good, bad, foreign, questions["requestState"]):
-            assert token.split(".")[-1] not in text
+        for secret in (good, bad, foreign, questions["requestState"]):
+            assert secret.split(".")[-1] not in text
 
 
 def test_the_log_names_the_api_key_that_called_and_never_shows_it(database: str) -> None:
