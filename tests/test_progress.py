@@ -1,6 +1,8 @@
 """What an agent tells of itself, as notifications."""
 
+import ast
 import math
+import re
 from datetime import date
 from typing import Any
 
@@ -8,6 +10,7 @@ import mcp_types
 import pytest
 
 from core.progress import Progress
+from tests.served import CHECKOUT
 
 
 def told(*chunks: tuple[str, Any], token: str | int | None = "t", level: str | None = None) -> Any:
@@ -100,3 +103,11 @@ def test_a_message_holds_any_value_that_has_a_json_form() -> None:
     ]
     assert told(wrote(level="info", data=object()), level="info") == []
     assert told(wrote(level="info"), wrote(level="loud", data=1), level="info") == []
+
+
+def test_the_shapes_that_the_readme_shows_are_told() -> None:
+    written = re.findall(r"^write\((.+)\)$", (CHECKOUT / "README.md").read_text(), re.MULTILINE)
+    chunks = [("custom", ast.literal_eval(each)) for each in written]
+    progress, message = told(*chunks, level="debug")
+    assert progress == {"progressToken": "t", **chunks[0][1]}
+    assert message == chunks[1][1]
