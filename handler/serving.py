@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 import uvicorn  # of the `local` extra: a Lambda artifact has neither it nor this file
+from uvicorn.loops.auto import auto_loop_factory
 
 from core.protocol import CAPABILITIES_KEY, LATEST, VERSION_KEY
 from handler import __version__
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 GRACE: Final = 20
 """Seconds that running requests get to end after a signal to stop."""
+
+LOOP: Final = auto_loop_factory()
+"""Makes the event loop to serve in: uvloop's where that is installed."""
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _log: Final = logging.getLogger("intermezzo")
