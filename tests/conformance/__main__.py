@@ -11,7 +11,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -19,7 +18,7 @@ from typing import Any, Final
 from core.migrate import migrate
 from tests.node import install
 from tests.postgres import passing_server
-from tests.served import two_serving
+from tests.served import post, result, two_serving
 
 FOLDER: Final = Path(__file__).parent
 AGENTS: Final = FOLDER / "langgraph.json"
@@ -41,6 +40,8 @@ def main() -> int:
     with passing_server() as database:
         asyncio.run(migrate(database))
         with two_serving(database, AGENTS) as front:
+            for _ in range(2):  # the suite gives a first answer half a second
+                result(post(front.url, "tools/call", name="test_streaming_elicitation"))
             passed = [_passes(node, front.url, revision) for revision in BESIDE]
     return 0 if all(passed) else 1
 
@@ -61,7 +62,11 @@ def _passes(node: Path, url: str, revision: str) -> bool:
         print(run.stdout.partition("=== SUMMARY ===")[2] or run.stdout, run.stderr, sep="\n")
         print(*_told(checks), *problems, sep="\n")
     took = time.monotonic() - started
-    print(f"{revision}: {'passed' if passed else 'FAILED'} in {took:.1f} s: {_counted(checks)}")
+    expected = run.stdout.count("\n  ~ ")
+    print(
+        f"{revision}: {'passed' if passed else 'FAILED'} in {took:.1f} s: {_counted(checks)},"
+        f" {expected} failures are in the baseline"
+    )
     return passed
 
 
@@ -114,9 +119,7 @@ def _told(checks: dict[str, list[dict[str, Any]]]) -> Iterator[str]:
 
 def _counted(checks: dict[str, list[dict[str, Any]]]) -> str:
     whole = sum(all(map(_fine, found)) for found in checks.values())
-    statuses = Counter(check["status"] for found in checks.values() for check in found)
-    told = ", ".join(f"{count} {status}" for status, count in sorted(statuses.items()))
-    return f"{whole} of {len(checks)} scenarios pass whole ({told})"
+    return f"{whole} of {len(checks)} scenarios pass whole"
 
 
 def _fine(check: dict[str, Any]) -> bool:
