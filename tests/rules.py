@@ -50,7 +50,7 @@ def tell(state: State, config: RunnableConfig, runtime: Runtime):
     assert runtime.server_info.user is user
     assert config["configurable"]["langgraph_auth_user_id"] == user.identity
     may = ",".join(config["configurable"]["langgraph_auth_permissions"])
-    return {"said": f"{user['identity']} may {may}, with {len(user['token'])} characters"}
+    return {"said": f"{user['identity']} may {may}, with {len(user.get('token', ''))} characters"}
 
 
 asks = StateGraph(State).add_sequence([ask, tell]).add_edge(START, "ask").compile()

@@ -1,6 +1,7 @@
 """LangGraph's custom auth: who calls, and what the rules let that caller keep and resume."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from core.rounds import CANNOT_RESUME
 from tests.conversation import rows
 from tests.in_process import deployment
 from tests.rules import AUTHENTICATE, OWNED, project
-from tests.served import error, result
+from tests.served import CHECKOUT, error, result
 
 pytestmark = pytest.mark.anyio
 
@@ -455,3 +456,15 @@ async def test_a_rule_knows_who_asks_for_what(database: str, tmp_path: Path) -> 
         ["threads", "read", "ada", ["ask"], ["run_id", "thread_id"]],
         ["threads", "update", "ada", ["ask"], ["action", "metadata", "thread_id"]],
     ]
+
+
+async def test_the_custom_auth_in_the_readme_keeps_its_word(database: str, tmp_path: Path) -> None:
+    readme = (CHECKOUT / "README.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"```python\n(from langgraph_sdk import Auth\n.*?)```", readme, re.DOTALL)
+    config = project(tmp_path, authenticate=shown)
+    async with deployment(database, config) as here:
+        assert (await here.call("asks", "anything else")).status_code == 401
+        fields = {"Authorization": "Bearer open sesame"}
+        asked = result(await here.call("asks", headers=fields))
+        assert not result(await here.call("asks", asked=asked, headers=fields)).get("isError")
+    assert "owner" in everything(database)
