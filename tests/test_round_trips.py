@@ -1,13 +1,17 @@
 """How often a request waits for the database: counted on the wire, on a warm connection."""
 
 import tempfile
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
+from typing import Any
+from uuid import UUID
 
 import pytest
 
+from core.caller import Permit
 from core.errors import InvalidParams, InvalidRequestState
-from tests.conversation import Instance, accept, instance
+from core.rounds import CANNOT_RESUME
+from tests.conversation import Instance, accept, instance, said
 from tests.wire import RoundTrips, counting
 
 pytestmark = pytest.mark.anyio
@@ -104,3 +108,39 @@ async def test_a_forged_state_makes_none(here: Instance, wire: RoundTrips) -> No
     with pytest.raises(InvalidRequestState):
         await here.call("one", accept(asked, Go="yes"), asked.request_state[:-1] + "~")
     assert wire.taken() == 0
+
+
+class Rules:
+    """Rules about threads that know whose they are by a mark."""
+
+    def __init__(self, owner: str) -> None:
+        self.owner = owner
+
+    async def start(self, agent: str) -> None:
+        pass
+
+    async def keep(self, thread: UUID, agent: str) -> Mapping[str, Any]:
+        return {"owner": self.owner}
+
+    async def resume(self, thread: UUID, agent: str) -> Permit | None:
+        if self.owner == "nobody":
+            raise InvalidRequestState("may not read")
+        return lambda metadata: metadata.get("owner") == self.owner
+
+
+async def test_rules_about_threads_add_none(here: Instance, wire: RoundTrips) -> None:
+    await here.ends("done", threads=Rules("ada"))
+    assert wire.taken() == 0
+    asked = await here.asks("one", threads=Rules("ada"))
+    assert wire.taken() == 1
+    with pytest.raises(InvalidRequestState):
+        answers = accept(asked, Go="yes")
+        await here.call("one", answers, asked.request_state, threads=Rules("nobody"))
+    assert wire.taken() == 0
+    denied = await here.ends(
+        "one", accept(asked, Go="yes"), asked.request_state, threads=Rules("bob")
+    )
+    assert said(denied) == CANNOT_RESUME
+    assert wire.taken() == 2  # claimed, and given back
+    await here.ends("one", accept(asked, Go="yes"), asked.request_state, threads=Rules("ada"))
+    assert wire.taken() == 2
