@@ -133,14 +133,12 @@ async def test_rules_about_threads_add_none(here: Instance, wire: RoundTrips) ->
     assert wire.taken() == 0
     asked = await here.asks("one", threads=Rules("ada"))
     assert wire.taken() == 1
+    answers = accept(asked, Go="yes")
     with pytest.raises(InvalidRequestState):
-        answers = accept(asked, Go="yes")
         await here.call("one", answers, asked.request_state, threads=Rules("nobody"))
     assert wire.taken() == 0
-    denied = await here.ends(
-        "one", accept(asked, Go="yes"), asked.request_state, threads=Rules("bob")
-    )
+    denied = await here.ends("one", answers, asked.request_state, threads=Rules("bob"))
     assert said(denied) == CANNOT_RESUME
     assert wire.taken() == 2  # claimed, and given back
-    await here.ends("one", accept(asked, Go="yes"), asked.request_state, threads=Rules("ada"))
+    await here.ends("one", answers, asked.request_state, threads=Rules("ada"))
     assert wire.taken() == 2
