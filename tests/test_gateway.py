@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -208,3 +209,27 @@ def test_a_call_through_a_gateway_belongs_to_whom_it_named(
         status, ended = call(process, kind, authorizer, **retry)
         assert status == 200
         assert ended["result"]["content"][0]["text"] == '{"greeting":"Hello, Ada!"}'
+
+
+def test_a_source_that_is_half_made_serves_nothing_on_lambda(database: str, tmp_path: Path) -> None:
+    broken = tmp_path / "langgraph.json"
+    agent = f"{EXAMPLES.parent}/agents/greeter.py:graph"
+    broken.write_text(json.dumps({"graphs": {"greeter": agent}, "auth": {"path": "./a.py:auth"}}))
+    halves = (
+        {"INTERMEZZO_JWT_ISSUER": "https://login.example.com/"},
+        {"INTERMEZZO_GATEWAY": "iam", "INTERMEZZO_API_KEYS": f"ada:{KEY}"},
+        {"INTERMEZZO_CONFIG": str(broken)},
+    )
+    for half in halves:
+        environ = {
+            "DATABASE_URL": database,
+            "REQUEST_STATE_KEYS": KEY,
+            "INTERMEZZO_CONFIG": str(EXAMPLES),
+            **half,
+        }
+        process = Process(environ)
+        try:
+            _, answer = call(process, http_api, IAM)
+        finally:
+            process.close()
+        assert answer["error"]["message"] == "Internal error", half
