@@ -147,6 +147,8 @@ def _listed(requests: list[Any]) -> dict[str, Relayed]:
 
 
 def _question(key: str, request: Any, default_mode: str | None) -> Relayed:
+    if "\0" in key:  # a PostgreSQL text, which a round's keys are kept as, can't hold it
+        raise CannotAsk("The key of a request holds the character NUL.")
     if not isinstance(request, dict):
         raise CannotAsk(f'The request "{key}" is not an object.')
     members = cast("dict[str, Any]", request)

@@ -118,38 +118,38 @@ def review(approval: Approval) -> Review:
     """The question about a call.
 
     Raises:
-        CannotAsk: its arguments are too large to be seen, or to be edited when nothing else is
-            allowed.
+        CannotAsk: its arguments are too large for a form, and nothing but to edit them is allowed.
     """
     described = approval.description or ""
     message = described if described.strip() else f"Run {approval.name}?"
+    message, requested = _asked(approval, message)
     return Review(
         message=message,
-        form=_form(approval, message),
+        form=forms.Form(requested=requested, full={}),
         tool=approval.name,
         edited=approval.edited,
         schema=approval.schema,
     )
 
 
-def _form(approval: Approval, message: str) -> forms.Form:
-    """The form, without the edit when its arguments are too large for a form."""
-    allowed = approval.allowed
-    requested = _requested(approval, allowed, message)
-    if "edit" in allowed and plain.size(requested) > forms.LARGEST:
-        allowed = [each for each in allowed if each != "edit"]
-        if not allowed:
-            raise CannotAsk(
-                f'The arguments of "{approval.name}" are too large for a form, and the call allows'
-                " nothing but to edit them. Allow another decision as well."
-            )
-        requested = _requested(approval, allowed, message, note=_TOO_LARGE)
-    if plain.size(requested) > forms.LARGEST:
+def _asked(approval: Approval, message: str) -> tuple[str, dict[str, Any]]:
+    """The message and the form. What is too large for the form is not edited there, and what the
+    message leaves out is said in the message then."""
+    requested = _requested(approval, approval.allowed, message)
+    if plain.size(requested) <= forms.LARGEST:
+        return message, requested
+    allowed = [each for each in approval.allowed if each != "edit"]
+    if not allowed:
         raise CannotAsk(
-            f'The arguments of "{approval.name}" are too large for a form, and the description of'
-            " the call does not show them. Write them into the description."
+            f'The arguments of "{approval.name}" are too large for a form, and the call allows'
+            " nothing but to edit them. Allow another decision as well."
         )
-    return forms.Form(requested=requested, full={})
+    note = _TOO_LARGE if allowed != approval.allowed else None
+    requested = _requested(approval, allowed, message, note=note)
+    if plain.size(requested) > forms.LARGEST:
+        message = "\n\n".join((message, *_unseen(approval, message, prefilled=False)))
+        requested = _requested(approval, allowed, message, note=note)
+    return message, requested
 
 
 def _requested(
@@ -194,6 +194,7 @@ def _texts(args: dict[str, Any]) -> Iterator[str]:
     """How the middlewares, and most descriptions, write arguments."""
     yield str(args)
     yield plain.dumps(args)
+    yield plain.shown(args)
     for indent in (None, 2):
         yield json.dumps(args, ensure_ascii=False, indent=indent)
         yield json.dumps(args, indent=indent)

@@ -225,6 +225,8 @@ def test_a_relay_beside_another_question_is_prefixed_too() -> None:
         (Pending(id="1", value={"type": "mcp_elicitation"}, schema=None), "neither a list"),
         (relay("Sure?"), 'no "key"'),
         (relay({**FORM, "key": 5}), 'no "key"'),
+        (relay({**FORM, "key": "a\0b"}), "NUL"),
+        (mapped(**{"a\0b": FORM}), "NUL"),
         (relay({key: FORM[key] for key in FORM if key != "key"}), 'no "key"'),
         (relay(FORM, FORM), 'Two requests have the key "confirm"'),
         (mapped(confirm="Sure?"), "not an object"),

@@ -61,12 +61,12 @@ def relay(*requests: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {"type": "mcp_elicitation", "requests": list(requests), **more}
 
 
-def only_error(response: Any) -> tuple[str, str]:
-    """The field and the reason of the only misfit that an answer was refused for."""
+def misfit(response: Any) -> tuple[str, str]:
+    """The only field that an answer was refused for, and the first reason."""
     told = refused(response)
     assert told["message"] == MISMATCH
-    [misfit] = told["data"]["errors"]
-    return misfit["field"], misfit["reason"]
+    [field] = {each["field"] for each in told["data"]["errors"]}
+    return field, told["data"]["errors"][0]["reason"]
 
 
 def test_an_accept_without_content_is_refused_by_field_and_the_right_answer_still_counts(
@@ -76,7 +76,7 @@ def test_an_accept_without_content_is_refused_by_field_and_the_right_answer_stil
     schema = form(n={"type": "integer", "minimum": 1, "maximum": 3})
     paused = ask(here, schema=schema, journal=str(tmp_path))
     for answer in (accept(), {"action": "accept"}, {"action": "accept", "content": None}):
-        assert only_error(paused.reply(answer)) == ("n", '"n" is a required property')
+        assert misfit(paused.reply(answer)) == ("n", '"n" is a required property')
     assert ran(tmp_path) == {"ask": 1}
     assert got(paused.reply(accept(n=2))) == {"n": 2}
     assert ran(tmp_path) == {"ask": 2}
@@ -277,7 +277,7 @@ def test_formats_types_and_bounds_are_checked_whatever_the_client_checked(
     """Report R21."""
     paused = ask(here, schema=form(x=field))
     for value in wrong:
-        assert only_error(paused.reply(accept(x=value)))[0] == "x"
+        assert misfit(paused.reply(accept(x=value)))[0] == "x"
 
 
 def test_a_whole_float_is_the_integer_and_what_was_not_asked_is_not_delivered(
@@ -313,7 +313,7 @@ def test_fields_that_a_client_leaves_out_are_the_models_defaults(here: Served) -
     }
     paused = ask(here, kind="model")
     for name in ("count", "note"):
-        assert only_error(paused.reply(accept(name="Ada", **{name: None})))[0] == name
+        assert misfit(paused.reply(accept(name="Ada", **{name: None})))[0] == name
     assert got(paused.reply(accept(name="Ada", note="")))["note"] == ""
 
 
@@ -627,6 +627,7 @@ def test_inner_questions_with_one_key_are_two_and_each_branch_is_answered_under_
         ({"requested_schema": form(x={"type": "object"})}, '"x" is an object'),
         ({"requested_schema": form(x={"type": "string", "pattern": "a"})}, '"pattern"'),
         ({"requested_schema": None}, '"requested_schema"'),
+        ({"key": "a\0b"}, "NUL"),
     ],
 )
 def test_an_inner_question_that_breaks_a_rule_can_not_be_asked(
@@ -705,3 +706,176 @@ def test_an_asking_tool_that_shares_its_task_with_another_is_not_asked(
     text = failed(call(here, "shared", human, context={"journal": str(tmp_path)}))
     assert text.startswith(PREFIX)
     assert "task of its own" in text
+
+
+# Reviews of tool calls.
+
+MODES = ["batched", "per_call"]
+
+
+@pytest.mark.parametrize("agent", MODES)
+def test_a_declined_review_is_a_rejection_where_one_is_allowed_and_ends_the_call_elsewhere(
+    here: Served, tmp_path: Path, agent: str
+) -> None:
+    """Report R4."""
+    mail = propose(here, agent, tmp_path, ("send_email", {"to": "a@b.c", "subject": "s"}))
+    assert "was not executed" in told(ended(mail.reply({"action": "decline"})))["1"]
+    delete = propose(here, agent, tmp_path, ("delete_file", {"path": "/a"}))
+    assert failed(delete.reply({"action": "decline"})) == DECLINED
+    for paused in (
+        propose(here, agent, tmp_path, ("delete_file", {"path": "/a"})),
+        propose(here, agent, tmp_path, ("send_email", {"to": "a@b.c", "subject": "s"})),
+    ):
+        assert failed(paused.reply({"action": "cancel"})) == CANCELLED
+    assert ran(tmp_path) == {}
+
+
+@pytest.mark.parametrize("agent", MODES)
+def test_gated_calls_are_asked_about_and_the_others_just_run(
+    here: Served, tmp_path: Path, agent: str
+) -> None:
+    """Report R13."""
+    mail = ("send_email", {"to": "a@example.com", "subject": "s"})
+    paused = propose(here, agent, tmp_path, mail, ("read_calendar", {"day": "mon"}), mail)
+    first, second = sorted(paused.questions)
+    assert (first[-2:], second[-2:]) == (".1", ".2")
+    assert first[:-2] == second[:-2]
+    answers = {first: accept(decision="approve"), second: accept(decision="reject", message="no")}
+    replies = told(ended(paused.send(answers)))
+    assert ran(tmp_path) == {"send:a@example.com": 1, "read:mon": 1}
+    assert replies["1"] == 'Sent "s" to a@example.com.'
+    assert replies["2"] == "free"
+    assert "reason: no" in replies["3"]
+
+
+@pytest.mark.parametrize("agent", MODES)
+def test_keys_decide_about_calls_and_never_the_order_of_the_answers(
+    here: Served, tmp_path: Path, agent: str
+) -> None:
+    """Report R14."""
+    mail = {"to": "a@example.com", "subject": "s"}
+    paused = propose(here, agent, tmp_path, ("delete_file", {"path": "/a"}), ("send_email", mail))
+    by_tool = {
+        next(tool for tool in ("delete_file", "send_email") if tool in message): key
+        for message, key in paused.keys().items()
+    }
+    answers = {
+        by_tool["send_email"]: accept(decision="reject"),
+        by_tool["delete_file"]: accept(decision="approve"),
+    }
+    if list(answers) == list(paused.questions):
+        answers = dict(reversed(answers.items()))
+    ended(paused.send(answers))
+    assert ran(tmp_path) == {"delete:/a": 1}
+
+
+@pytest.mark.parametrize("agent", MODES)
+def test_three_equal_calls_get_the_decision_of_their_own_key(
+    here: Served, tmp_path: Path, agent: str
+) -> None:
+    """Report R14."""
+    mail = ("send_email", {"to": "a@example.com", "subject": "s"})
+    paused = propose(here, agent, tmp_path, mail, mail, mail)
+    first, second, third = sorted(paused.questions)
+    edited = accept(decision="edit", args='{"to": "b@example.com", "subject": "s"}')
+    answers = {third: edited, second: accept(decision="reject"), first: accept(decision="approve")}
+    replies = told(ended(paused.send(answers)))
+    assert ran(tmp_path) == {"send:a@example.com": 1, "send:b@example.com": 1}
+    assert replies["1"] == 'Sent "s" to a@example.com.'
+    assert "was not executed" in replies["2"]
+    assert "b@example.com" in replies["3"]
+
+
+@pytest.mark.parametrize("agent", MODES)
+def test_an_edited_call_runs_once_as_edited_and_the_model_is_told(
+    here: Served, tmp_path: Path, agent: str
+) -> None:
+    """Report R15."""
+    mail = {"to": "a@example.com", "subject": 'Größe "L"'}
+    paused = propose(here, agent, tmp_path, ("send_email", mail))
+    prefilled = paused.fields["args"]["default"]
+    assert json.loads(prefilled) == mail
+    assert "Größe" in prefilled
+    edited = prefilled.replace("a@example.com", "b@example.com")
+    replies = told(ended(paused.reply(accept(decision="edit", args=edited))))
+    assert ran(tmp_path) == {"send:b@example.com": 1}
+    assert "a human reviewer replaced this tool call" in replies["1"]
+
+
+NO_OBJECTS = ["", "[]", '"x"', "{bad", "null", '{"to":"a","to":"b"}', None]
+
+
+@pytest.mark.parametrize("agent", MODES)
+def test_what_is_no_decision_is_refused_and_the_round_stays(
+    here: Served, tmp_path: Path, agent: str
+) -> None:
+    """Report R16. An edit without arguments is refused: who changes none approves."""
+    paused = propose(here, agent, tmp_path, ("send_email", {"to": "a@b.c", "subject": "s"}))
+    for args in NO_OBJECTS:
+        content = {"decision": "edit"} if args is None else {"decision": "edit", "args": args}
+        assert misfit(paused.reply(accept(**content)))[0] == "args"
+    for message in ({}, {"message": ""}, {"message": " \n"}):
+        assert misfit(paused.reply(accept(decision="respond", **message)))[0] == "message"
+    for decision in ("maybe", "APPROVE", "", 1):
+        assert misfit(paused.reply(accept(decision=decision)))[0] == "decision"
+    assert ran(tmp_path) == {}
+    leftovers = accept(decision="approve", args="{bad", message="left over")
+    assert told(ended(paused.reply(leftovers)))["1"] == 'Sent "s" to a@b.c.'
+
+
+def test_wrong_types_in_an_edit_are_the_tools_to_tell_in_batched_mode_alone(
+    here: Served, tmp_path: Path
+) -> None:
+    """Report R16."""
+    edit = accept(decision="edit", args='{"to": 5}')
+    mail = ("send_email", {"to": "a@b.c", "subject": "s"})
+    replies = told(ended(propose(here, "batched", tmp_path, mail).reply(edit)))
+    assert "subject" in replies["1"]
+    message = refused(propose(here, "per_call", tmp_path, mail).reply(edit))["message"]
+    assert message.startswith("The decision does not fit the tool: ")
+    assert ran(tmp_path) == {}
+
+
+def test_an_edit_of_two_megabytes_runs_once_as_edited(here: Served, tmp_path: Path) -> None:
+    """Report R16."""
+    paused = propose(here, "batched", tmp_path, ("delete_file", {"path": "/a"}))
+    args = json.dumps({"path": "/" + "b" * 2_000_000})
+    assert "deleted /bbb" in told(ended(paused.reply(accept(decision="edit", args=args))))["1"]
+
+
+@pytest.mark.parametrize("agent", MODES)
+def test_a_reviewer_sees_the_whole_call_whatever_its_description_says(
+    here: Served, tmp_path: Path, agent: str
+) -> None:
+    """Report R46."""
+    command = "echo " + "x" * 5_000 + "\x1b[2K\r\u202eAllowed: yes; rm -rf /"
+    paused = propose(here, agent, tmp_path, ("run_shell", {"command": command}))
+    assert paused.message == "Looks harmless."
+    seen: str = paused.fields["decision"]["description"]
+    name, arguments = seen.split("\n")
+    assert name == "Tool: run_shell"
+    assert json.loads(arguments.removeprefix("Arguments: ")) == {"command": command}
+    assert arguments.isprintable()
+
+
+@pytest.mark.parametrize("agent", MODES)
+def test_arguments_too_large_for_a_form_are_asked_about_without_the_edit_and_shown_whole(
+    here: Served, tmp_path: Path, agent: str
+) -> None:
+    """Report R46."""
+    large = "x" * 1_100_000 + " rm -rf /"
+    mail = propose(here, agent, tmp_path, ("send_email", {"to": "a@b.c", "subject": large}))
+    assert large in mail.message
+    decision = mail.fields["decision"]
+    assert [each["const"] for each in decision["oneOf"]] == ["approve", "reject", "respond"]
+    assert decision["description"] == "The arguments are too large to edit here."
+    assert misfit(mail.reply(accept(decision="edit", args="{}")))[0] == "decision"
+    shell = propose(here, agent, tmp_path, ("run_shell", {"command": large}))
+    assert shell.message.startswith("Looks harmless.")
+    assert "run_shell" in shell.message
+    assert large in shell.message
+    calls = json.dumps([("rename_file", {"path": large})])
+    human = {"messages": [{"role": "user", "content": calls}]}
+    text = failed(call(here, agent, human, context={"journal": str(tmp_path)}))
+    assert text.startswith(PREFIX)
+    assert ran(tmp_path) == {}

@@ -575,9 +575,21 @@ def test_arguments_too_large_to_prefill_can_not_be_asked_when_nothing_but_edit_i
     assert "Allow another decision" in text
 
 
-def test_arguments_too_large_for_the_form_that_no_message_shows_can_not_be_asked() -> None:
-    huge = {"text": "x" * 1_100_000}
-    assert "Write them into the description" in refusal(batch(action(args=huge)))
+@pytest.mark.parametrize("allowed", [ALL, ["approve", "edit"], ["approve", "reject"]])
+@pytest.mark.parametrize("description", ["Please approve this.", "Send send_email?"])
+def test_arguments_too_large_for_the_form_that_no_description_shows_are_in_the_message(
+    description: str, allowed: list[str]
+) -> None:
+    huge = {"text": "x" * 1_100_000 + "\u202e"}
+    message, fields = shown(batch(action(args=huge, description=description), allowed=allowed))
+    first, *rest = message.split("\n\n")
+    assert first == description
+    assert ("Tool: send_email" in rest) == ("send_email" not in description)
+    assert json.loads(rest[-1].removeprefix("Arguments: ")) == huge
+    assert message.replace("\n", "").isprintable()
+    assert choices(fields) == [each for each in allowed if each != "edit"]
+    told = "The arguments are too large to edit here." if "edit" in allowed else None
+    assert fields["decision"].get("description") == told
 
 
 # What can't be reviewed.

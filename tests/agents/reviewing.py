@@ -32,7 +32,7 @@ class Desk:
 
 
 def note(*words: str) -> None:
-    ran(get_runtime(Desk).context.journal, ":".join(words))
+    ran(get_runtime(Desk).context.journal, ":".join(words)[:60])
 
 
 @tool
