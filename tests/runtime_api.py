@@ -73,10 +73,9 @@ class Sandbox:
         self._ready: Future[None] = Future()
         self._freezing = threading.Lock()
         self.invocations = 0
+        self.restored = False
         self._output: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _RuntimeApi)
-        self._server.daemon_threads = True
-        self._server.sandbox = self  # pyright: ignore[reportAttributeAccessIssue] - for handlers
+        self._server = _Server(self)
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
         self.process = subprocess.Popen(
             _unable_to_write([code.python, "-S", "-m", "awslambdaric", handler]),
@@ -136,6 +135,10 @@ class Sandbox:
             raise FunctionError(
                 "Sandbox.Timedout", f"Task timed out after {seconds:.2f} seconds"
             ) from None
+
+    def started(self) -> None:
+        """Waits until the init phase is over."""
+        self._ready.result(INIT_SECONDS)
 
     def log(self) -> str:
         """All that the process has printed."""
@@ -200,6 +203,17 @@ class Sandbox:
             os.killpg(self.process.pid, number)
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        super().__init__(("127.0.0.1", 0), _RuntimeApi)
+        self.sandbox = sandbox
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A process that was killed hangs up without a word."""
+
+
 class _RuntimeApi(BaseHTTPRequestHandler):
     """The HTTP side of a sandbox."""
 
@@ -209,9 +223,14 @@ class _RuntimeApi(BaseHTTPRequestHandler):
 
     @property
     def _sandbox(self) -> Sandbox:
-        return self.server.sandbox  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType] - set where it is made
+        assert isinstance(self.server, _Server)
+        return self.server.sandbox
 
     def do_GET(self) -> None:
+        if self.path == f"{_API}/restore/next":  # here the snapshot would be taken
+            self._sandbox.restored = True
+            self._send(200, b"")
+            return
         assert self.path == f"{_API}/invocation/next"
         invocation = self._sandbox.next()
         if invocation is None:

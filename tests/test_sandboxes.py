@@ -23,8 +23,9 @@ from core.rounds import OUT_OF_TIME
 from handler.lambdas import MARGIN
 from tests.artifacts import environ
 from tests.gateways import GATEWAYS, Gateway, HttpRequest, behind, http_api, passed_on, shape
-from tests.runtime_api import Code, Function, FunctionError
-from tests.served import CHECKOUT, META
+from tests.runtime_api import Code, Function, FunctionError, Sandbox
+from tests.served import CHECKOUT, KEY, META
+from tests.vault import Vault
 
 ADA = {"user_name": {"action": "accept", "content": {"name": "Ada"}}}
 
@@ -360,6 +361,26 @@ def test_a_handler_that_is_not_there_fails_the_init_phase(code: Code, database: 
         pytest.raises(FunctionError, match=r"Runtime\.HandlerNotFound"),
     ):
         deployed.invoke(shape("http_api"))
+
+
+def test_a_snapshot_holds_nothing_that_is_open_drawn_or_signed(
+    code: Code, database: str, vault: Vault
+) -> None:
+    variables = {
+        **environ(database, REQUEST_STATE_KEYS=vault.keep("keys", KEY)),
+        **vault.environ,
+        "AWS_LAMBDA_INITIALIZATION_TYPE": "snap-start",
+    }
+    sandbox = Sandbox(code, "handler.lambdas.endpoint", variables)
+    try:
+        sandbox.started()
+        assert sandbox.restored
+        assert cut(database) == 0
+        assert vault.requests == []
+        event = http_api(request("tools/call", headers=None, name="greeter", arguments={}))
+        assert "input_required" in sandbox.invoke(event, 29)["body"]
+    finally:
+        sandbox.close()
 
 
 def test_the_sandbox_can_neither_write_to_its_code_nor_import_the_checkout(
