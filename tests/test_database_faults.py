@@ -9,7 +9,7 @@ import os
 import signal
 import tempfile
 from collections.abc import AsyncGenerator, Generator, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import psycopg
@@ -391,7 +391,13 @@ async def test_a_standby_is_left_for_the_server_that_takes_its_place(
     await told_to_come_back(here, "one")
     await told_to_come_back(here, "one", answers, asked.request_state)
     setting(database, "default_transaction_read_only", "off")
-    await here.ends("one", answers, asked.request_state)
+    # Each connection to it that the pool still holds is given up by one more request.
+    for _ in range(4):
+        with suppress(RetryLater):
+            await here.ends("one", answers, asked.request_state)
+            break
+    else:
+        pytest.fail("no connection reached the server that took its place")
     assert here.ran() == {"before": 2, "ask?": 3, "ask": 1}
 
 
