@@ -77,6 +77,7 @@ def started(name: Name, database: str) -> Generator[Server]:
         env=environ(DATABASE_URL=database, REQUEST_STATE_KEYS=KEY),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,  # a line for each request, by those who log
     ) as process:
         try:
             yield Server(name=name, url=f"http://127.0.0.1:{port}/mcp", pid=process.pid)
