@@ -1,9 +1,12 @@
-"""Tasks whose questions can't be told apart.
+"""Tasks whose questions can't be told apart, or can't be answered.
 
 LangGraph hands out the answers of one task in the order in which its code asks, and names graphs
 that it calls in the order in which they start. When a task runs several tools or graphs at once
 (a tool node that got several calls in one message), that order is chance: the answer to "pay?" can
 reach "ship?". Nothing in an answer tells, so such a pause is not asked.
+
+A graph that keeps nothing (`checkpointer=False`) may ask, but LangGraph brings no answer into it:
+it would ask the same for ever.
 
 What is certain: every tool and graph that ran beside another in one task was seen, and a tool node
 with several calls is known before they start. What no one can see is code that calls `interrupt()`
@@ -13,13 +16,13 @@ Imports LangChain: for what runs graphs, and nothing else.
 """
 
 import inspect
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from threading import Lock
 from typing import Any, Final, cast
 from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
-from langgraph.errors import GraphBubbleUp
+from langgraph.errors import GraphBubbleUp, GraphInterrupt
 from langgraph.pregel import Pregel
 
 from core.cannot_ask import CannotAsk
@@ -41,23 +44,37 @@ class Overlaps(BaseCallbackHandler):
         self._tasks: dict[UUID, str] = {}
         self._open: dict[str, set[UUID]] = {}
         self._shared: set[str] = set()
-        self._places: dict[str, str] = {}
+        self._ways: dict[str, list[tuple[str, str]]] = {}
         self._nodes: dict[str, tuple[UUID, Any]] = {}
+        self._asking: set[str] = set()
 
     def check(self, graph: "Pregel[Any, Any, Any, Any]", pending: Iterable[Pending]) -> None:
         """Let a pause of the run pass when each answer to it can only reach its own question.
 
         Raises:
-            CannotAsk: a task around one of the questions does several things at once.
+            CannotAsk: a task around one of the questions does several things at once, or one runs a
+                graph that asks and keeps nothing.
         """
-        for task in {task for each in pending for task in _around(each)}:
+        asking = list(pending)
+        self._check_answered({each.task for each in asking})
+        for task in {task for each in asking for task in _around(each)}:
             if task in self._shared or self._has_several_calls(task, graph):
-                name = self._places[task].rpartition("|")[2]
+                name, _ = self._ways[task][-1]
                 raise CannotAsk(
                     f'The node "{name}" runs several tools or graphs at once in one task, and an'
                     " answer could reach the wrong one. Give each a task of its own: create_agent"
                     " does so, and so does one Send for each tool call."
                 )
+
+    def _check_answered(self, waiting: Set[str]) -> None:
+        """A task that asks inside one that waits, and does not wait itself, has kept nothing."""
+        for task in self._asking - waiting:
+            for name, around in self._ways[task]:
+                if around in waiting:
+                    raise CannotAsk(
+                        f'The node "{name}" runs a graph that asks and keeps nothing, so that no'
+                        " answer would reach it. Compile that graph without checkpointer=False."
+                    )
 
     # What LangChain tells. Models ask nobody.
 
@@ -119,11 +136,11 @@ class Overlaps(BaseCallbackHandler):
 
     def _know(self, run: UUID, parent: UUID | None, metadata: Mapping[str, Any] | None) -> str:
         """The id of the task that a run is in; empty for the run of the whole graph."""
-        namespace: str = (metadata or {}).get("langgraph_checkpoint_ns", "")
-        names, task = _read(namespace)
+        way = _way((metadata or {}).get("langgraph_checkpoint_ns", ""))
+        _, task = way[-1] if way else ("", "")
         self._parents[run] = parent
         self._tasks[run] = task
-        self._places[task] = "|".join(names)
+        self._ways[task] = way
         return task
 
     def _begin(self, run: UUID) -> None:
@@ -152,13 +169,16 @@ class Overlaps(BaseCallbackHandler):
         """One that asks stays open: what starts after it in its task runs beside it."""
         if not isinstance(error, GraphBubbleUp):
             self._end(run)
+        elif isinstance(error, GraphInterrupt):
+            with self._lock:
+                self._asking.add(self._tasks.get(run, ""))
 
     def _has_several_calls(self, task: str, graph: "Pregel[Any, Any, Any, Any]") -> bool:
         """Whether the task runs a tool node with several calls. They need not be seen side by side:
         one may end before another starts, or ask before its tool does (in `wrap_tool_call`)."""
         if task not in self._nodes or _tool_calls(self._nodes[task][1]) < 2:
             return False
-        bound = _node(graph, self._places[task])
+        bound = _node(graph, [name for name, _ in self._ways[task]])
         return _is_tool_node(bound) or (task in self._open and _uses_tool_node(bound))
 
 
@@ -169,19 +189,20 @@ def _around(pending: Pending) -> Iterator[str]:
         yield segment.partition(":")[2]
 
 
-def _read(namespace: str) -> tuple[list[str], str]:
-    """The names of the nodes on the way to a task, and the task's id."""
+def _way(namespace: str) -> list[tuple[str, str]]:
+    """The nodes on the way to a task, the last its own, each with its task's id."""
     # A segment without an id only counts the graphs that one task has called.
     steps = [segment.partition(":") for segment in namespace.split("|") if ":" in segment]
-    return [name for name, _, _ in steps], steps[-1][2] if steps else ""
+    return [(name, task) for name, _, task in steps]
 
 
-def _node(graph: "Pregel[Any, Any, Any, Any]", place: str) -> Any:
-    """What runs at a place of the graph or its subgraphs; None in a graph that only code knows."""
-    above, _, name = place.rpartition("|")
+def _node(graph: "Pregel[Any, Any, Any, Any]", names: list[str]) -> Any:
+    """What runs at the end of a way through the graph and its subgraphs; None in a graph that only
+    code knows."""
+    *above, name = names
     inner: Any = graph
     if above:
-        inner = dict(cast("Any", graph).get_subgraphs(recurse=True)).get(above)
+        inner = dict(cast("Any", graph).get_subgraphs(recurse=True)).get("|".join(above))
     return inner.nodes[name].bound if isinstance(inner, Pregel) and name in inner.nodes else None
 
 

@@ -16,7 +16,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphRecursionError, is_invalid_resume
 from langgraph.types import Command
 
-from core import threads
+from core import threads, unsaved
 from core.agents import Agent, OpenStore
 from core.ambiguity import Overlaps
 from core.cannot_ask import CannotAsk
@@ -33,6 +33,8 @@ __all__ = [
     "Stopped",
     "is_invalid_resume",
 ]
+
+unsaved.let_run()
 
 Progress = Callable[[str, Any], None]
 

@@ -279,6 +279,23 @@ async def test_such_a_tool_node_is_not_asked_after_an_answer_either() -> None:
     await refused(graph, answer(first.id, "yes"))
 
 
+async def test_a_question_in_a_graph_that_keeps_nothing_is_not_asked() -> None:
+    """LangGraph brings no answer there: the graph would ask the same for ever."""
+    inner = asking("Left?")
+    inner.checkpointer = False
+
+    async def call(state: Steps) -> Steps:
+        return {"steps": [await inner.ainvoke({"steps": []})]}
+
+    def call_in_a_thread(state: Steps) -> Steps:
+        return {"steps": [inner.invoke({"steps": []})]}
+
+    for node in (call, call_in_a_thread, inner):
+        text = await refused(steps(node))
+        assert '"node"' in text
+        assert "checkpointer=False" in text
+
+
 # Asked.
 
 

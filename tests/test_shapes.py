@@ -105,6 +105,13 @@ async def test_a_node_that_jumps_by_a_command_leads_to_the_next_question(here: I
     assert '["jump=there","landing=yes"]' in said(result)
 
 
+async def test_graphs_that_keep_nothing_run_after_a_question_as_before_it(here: Instance) -> None:
+    asked = await here.asks("keeping_nothing")
+    result = await here.ends("keeping_nothing", accept(asked, Go="yes"), asked.request_state)
+    assert not result.is_error, said(result)
+    assert here.ran() == {"ask?": 2, "ask": 1, "work": 3}
+
+
 def decide(asked: InputRequired, *decisions: dict[str, Any]) -> dict[str, Any]:
     return {
         key: {"action": "accept", "content": decision}

@@ -15,7 +15,7 @@ from langgraph.types import Command, RetryPolicy, Send, interrupt
 from typing_extensions import TypedDict
 
 from tests.agents.journal import ran
-from tests.agents.stories import State, asking, chain, inner_graph
+from tests.agents.stories import State, asking, chain, inner_graph, working
 from tests.scripted import ScriptedModel
 
 
@@ -142,6 +142,28 @@ jumping = (
     .add_edge(START, "jump")
 )
 """A node that goes elsewhere by a Command."""
+
+
+_keeping_nothing = (
+    StateGraph(State)
+    .add_node("work", working("work"))
+    .add_edge(START, "work")
+    .compile(checkpointer=False)
+)
+
+
+async def use(state: State) -> dict[str, Any]:
+    return {"answers": (await _keeping_nothing.ainvoke({"journal": state["journal"]}))["answers"]}
+
+
+def use_in_a_thread(state: State) -> dict[str, Any]:
+    return {"answers": _keeping_nothing.invoke({"journal": state["journal"]})["answers"]}
+
+
+keeping_nothing = chain(
+    ask=asking("ask", "Go?"), use=use, use_in_a_thread=use_in_a_thread, node=_keeping_nothing
+)
+"""After a question, graphs that were compiled to keep nothing."""
 
 
 class Mail(MessagesState):
