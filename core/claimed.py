@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.errors import RetryLater
 from core.records import Claim, ClaimLost, Rows, StoreError
-from core.saver import Unstorable
+from core.saver import CallState, Unstorable
 
 if TYPE_CHECKING:
     from core.claims import Renewals
@@ -38,10 +38,22 @@ class Claimed:
     claim: Claim
     digests: dict[str, str]
     renewals: "Renewals | None"
-    detached: Callable[[Awaitable[None]], object]
+    detached: Callable[[Awaitable[None]], Awaitable[None]]
+
+    @contextmanager
+    def kept(self, run: "Run", deadline: float) -> Generator["Watch"]:
+        """Keep the claim until the block ends, in which the run goes on and is settled."""
+        watch = Watch(run.state, deadline)
+        run.state.on_loss(watch.lose)
+        if self.renewals is None:
+            yield watch
+            return
+        lost = ClaimLost("the claim could not be renewed")
+        with self.renewals.hold(self.claim, self.digests, partial(watch.lose, lost)):
+            yield watch
 
     async def run(
-        self, run: "Run", values: Mapping[str, Any], deadline: float
+        self, run: "Run", values: Mapping[str, Any], watch: "Watch"
     ) -> "Finished | Paused | Stopped":
         """Run on with these answers.
 
@@ -51,34 +63,36 @@ class Claimed:
             Unstorable: what the agent keeps can't be stored.
             Exception: the agent's own.
         """
-        watch = _Watch(deadline)
-        run.state.on_loss(watch.lose)
         problem: Exception | None = None
         ended: Finished | Paused | Stopped | None = None
         try:
-            with self._kept(watch):
+            try:
                 async with watch.scope:
                     ended = await run.resume(values, durable=True)
+            except Exception as error:
+                problem = watch.out_of_time() or error
+            await run.state.close()
         except asyncio.CancelledError:
-            await asyncio.shield(self._stop(run))
+            await asyncio.shield(self.detached(self._stop(run)))
             raise
-        except Exception as error:
-            problem = watch.out_of_time() or error
-        await run.state.close()
         problem = watch.loss or problem
         if problem is None and ended is not None:
             return ended
         assert problem is not None
         if isinstance(problem, StoreError | RetryLater) and not isinstance(problem, ClaimLost):
-            await self._stop(run)
+            await asyncio.shield(self.detached(self._stop(run)))
         raise problem
 
     async def settle(self, run: "Run", settling: Awaitable[None]) -> None:
-        """Store what the run came to; if that fails, keep what it finished for the next request.
+        """Store what the run came to, even when the client leaves meanwhile. If that fails, keep
+        what it finished for the next request.
 
         Raises:
             StoreError: as far as is known, the round is not settled.
         """
+        await asyncio.shield(self.detached(self._settle(run, settling)))
+
+    async def _settle(self, run: "Run", settling: Awaitable[None]) -> None:
         try:
             await settling
         except ClaimLost:
@@ -87,14 +101,9 @@ class Claimed:
             await self._give_back(run)
             raise
 
-    @contextmanager
-    def _kept(self, watch: "_Watch") -> Generator[None]:
-        if self.renewals is None:
-            yield
-            return
-        lost = ClaimLost("the claim could not be renewed")
-        with self.renewals.hold(self.claim, self.digests, partial(watch.lose, lost)):
-            yield
+    async def reopen(self, run: "Run") -> None:
+        """Give the claim back as if nobody had answered; what finished is kept all the same."""
+        await asyncio.shield(self.detached(give_back(self.store, self.claim, None, _finished(run))))
 
     async def _stop(self, run: "Run") -> None:
         """Give the claim of a stopped run back, once none of its nodes is executing any more.
@@ -114,11 +123,15 @@ class Claimed:
         await self._give_back(run)
 
     async def _give_back(self, run: "Run") -> None:
-        try:
-            rows = run.state.rows()
-        except Unstorable:
-            rows = Rows()
-        await give_back(self.store, self.claim, self.digests, rows)
+        await give_back(self.store, self.claim, self.digests, _finished(run))
+
+
+def _finished(run: "Run") -> Rows:
+    """What the run finished and did not store yet."""
+    try:
+        return run.state.rows()
+    except Unstorable:
+        return Rows()
 
 
 async def give_back(
@@ -135,17 +148,19 @@ async def give_back(
         log.warning("a claim could not be given back: %s", error)
 
 
-class _Watch:
+class Watch:
     """What stops a claimed run from outside."""
 
-    def __init__(self, deadline: float) -> None:
+    def __init__(self, state: CallState, deadline: float) -> None:
         self.scope = asyncio.timeout_at(deadline)
         self.loss: Exception | None = None
+        self._state = state
 
     def lose(self, error: Exception) -> None:
         """Stop the run: what it relies on is gone. The first reason counts."""
         if self.loss is None:
             self.loss = error
+            self._state.end(error)
             with suppress(RuntimeError):  # the run is over already
                 self.scope.reschedule(0)
 

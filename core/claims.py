@@ -53,7 +53,7 @@ class Renewals:
     def hold(
         self, claim: Claim, answers: dict[str, str], lost: Callable[[], None]
     ) -> Generator[None]:
-        """Renew a claim until the block ends.
+        """Renew a claim until the block ends. Blocks may overlap: the later one takes over.
 
         Args:
             answers: the digests with which a renewal marks the claim: something may have happened.
@@ -65,9 +65,12 @@ class Renewals:
             with suppress(RuntimeError):  # the loop is closed: nobody is left to tell
                 loop.call_soon_threadsafe(lost)
 
-        now = time.monotonic()
         lasts = self._lease.total_seconds()
-        held = _Held(claim, json.dumps(answers), tell, now + self._every, now + lasts)
+        held = _Held(
+            claim, json.dumps(answers), tell, claim.since + self._every, claim.since + lasts
+        )
+        if (before := self._held.get(claim.id)) is not None:
+            held.renew_at, held.lapses_at = before.renew_at, before.lapses_at
 
         def watch() -> None:
             """A renewal that hangs fails too."""
@@ -89,7 +92,8 @@ class Renewals:
         finally:
             watching.cancel()
             with self._condition:
-                self._held.pop(claim.id, None)
+                if self._held.get(claim.id) is held:
+                    del self._held[claim.id]
 
     def _work(self) -> None:
         connection: psycopg.Connection | None = None
@@ -105,7 +109,7 @@ class Renewals:
                         )
                     self._renewing = connection
                     self._renew(connection, due)
-                except psycopg.Error as error:
+                except Exception as error:  # or no claim of the process would be renewed again
                     log.warning("claims could not be renewed: %s", type(error).__name__)
                     if connection is not None:
                         connection.close()
@@ -165,5 +169,6 @@ class Renewals:
 
     def _lose(self, id: UUID, held: _Held) -> None:
         with self._condition:
-            if self._held.pop(id, None) is not None:
+            if self._held.get(id) is held:
+                del self._held[id]
                 held.lost()

@@ -3,6 +3,7 @@
 No driver here: a refusal, which touches no row, must not pay for importing one.
 """
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -82,8 +83,13 @@ class Seen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """The exclusive, expiring right to settle a round."""
+    """The exclusive, expiring right to settle a round.
+
+    Attributes:
+        since: when it was asked for, in seconds of `time.monotonic()`: no later than it was made.
+    """
 
     call: UUID
     number: int
     id: UUID
+    since: float = field(default_factory=time.monotonic, compare=False)

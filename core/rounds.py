@@ -17,7 +17,7 @@ import logging
 import time
 import traceback
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -265,16 +265,16 @@ class Rounds:
         for wait in _waits():
             claim = Claim(call=id, number=number, id=uuid4())
             seen = await self._claim(call, claim)
-            if not await self._permitted(permit, claim, seen):
+            round = await self._judged(permit, claim, seen)
+            if round is None:
                 return error_result(CANNOT_RESUME)
-            round = Round.load(seen.questions)
             if seen.won:
-                answering = self._detach(self._answer(call, claim, round, seen))
+                answering = self._answer(call, claim, round, seen)
                 try:
                     # A client that stops waiting for JSON will come back: the run goes on, and its
                     # retry finds the outcome. One that closes a stream cancels the run.
                     if call.progress is None:
-                        return await asyncio.shield(answering)
+                        return await asyncio.shield(self._detach(answering))
                     return await answering
                 except ClaimLost:
                     log.warning("a claim was lost")
@@ -288,31 +288,35 @@ class Rounds:
 
     async def _claim(self, call: Call, claim: Claim) -> Seen:
         """The round as it is after trying to claim it."""
-        seen = await self._open_store().claim(
-            claim,
-            call.tool.agent,
-            given=list(call.responses or ()),
-            modes=sorted(call.modes),
-            lease=self._left() if self._left else self._lease,
-        )
+        store = self._open_store()
+        try:
+            seen = await store.claim(
+                claim,
+                call.tool.agent,
+                given=list(call.responses or ()),
+                modes=sorted(call.modes),
+                lease=self._left() if self._left else self._lease,
+            )
+        except asyncio.CancelledError:
+            await asyncio.shield(self._detach(store.release(claim)))  # it may have been made
+            raise
         if seen is None:
             raise InvalidRequestState("unknown or expired")
         if seen.won and seen.lapsed:
             log.warning("a claim lapsed and was taken over")
         return seen
 
-    async def _permitted(self, permit: Permit, claim: Claim, seen: Seen) -> bool:
-        """Whether what the thread was kept with lets this caller go on; if not, a claim is given
-        back."""
-        permitted = False
+    async def _judged(self, permit: Permit, claim: Claim, seen: Seen) -> Round | None:
+        """The round, when what the thread was kept with lets this caller go on; if not, a claim is
+        given back."""
+        round: Round | None = None
         try:
-            permitted = permit(json.loads(seen.metadata or b"{}"))
+            if permit(json.loads(seen.metadata or b"{}")):
+                round = Round.load(seen.questions)
         finally:
-            if seen.won and not permitted:
-                from core.claimed import give_back  # all others need it after a run, or never
-
-                await asyncio.shield(give_back(self._open_store(), claim, seen.answers, Rows()))
-        return permitted
+            if seen.won and round is None:
+                await asyncio.shield(self._detach(self._open_store().release(claim)))
+        return round
 
     async def _tell(
         self, call: Call, claim: Claim, round: Round, seen: Seen
@@ -356,14 +360,15 @@ class Rounds:
                 await store.finish(claim, digests, result.dump(), ttl=self._kept)
                 return result
             run = await self._run(call, claim.call, seen.rows, partial(store.flush, claim, digests))
+            waiting = run.state.still_pending(round.asked)
+            if self._left is None:
+                claim = await self._fresh(claim)
         except ClaimLost:
             raise
         except BaseException:
             # Nothing ran, so the round is as it was before this request.
-            await asyncio.shield(give_back(store, claim, seen.answers, Rows()))
+            await asyncio.shield(self._detach(give_back(store, claim, seen.answers, Rows())))
             raise
-        waiting = run.state.still_pending(round.asked)
-        values = {id: value for id, value in reading.values.items() if id in waiting}
         claimed = Claimed(
             store=store,
             claim=claim,
@@ -371,21 +376,39 @@ class Rounds:
             renewals=None if self._left else self._renewing(),
             detached=self._detach,
         )
-        return await self._settle(call, claimed, run, values)
+        values = {id: value for id, value in reading.values.items() if id in waiting}
+        with claimed.kept(run, call.deadline) as watch:
+            return await self._settle(call, claimed, run, claimed.run(run, values, watch))
+
+    async def _fresh(self, claim: Claim) -> Claim:
+        """The claim, renewed if it grew old while the agent was loaded.
+
+        Raises:
+            ClaimLost: another took it meanwhile.
+        """
+        if time.monotonic() - claim.since < self._lease.total_seconds() / 3:
+            return claim
+        renewed = replace(claim, since=time.monotonic())
+        await self._open_store().renew(claim, lease=self._lease)
+        return renewed
 
     async def _settle(
-        self, call: Call, claimed: "Claimed", run: "Run", values: Mapping[str, Any]
+        self,
+        call: Call,
+        claimed: "Claimed",
+        run: "Run",
+        running: "Awaitable[Finished | Paused | Stopped]",
     ) -> ToolResult | InputRequired:
         """Run on and store what it came to: the result, or the next round."""
         store, claim = claimed.store, claimed.claim
         try:
-            came_to = self._came_to(call, await claimed.run(run, values, call.deadline))
+            came_to = self._came_to(call, await running)
             rows = run.state.rows() if isinstance(came_to, Round) else Rows()
         except (Refusal, StoreError):
             raise
         except Exception as error:
             if refusal := _refused_answer(error):
-                await store.reopen(claim, run.state.rows())
+                await claimed.reopen(run)
                 raise refusal from error
             came_to, rows = _failed(call, error), Rows()
         if isinstance(came_to, ToolResult):

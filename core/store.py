@@ -179,7 +179,18 @@ UPDATE {schema}.intermezzo_calls SET expires_at = {schema}.intermezzo_now() + %(
 FROM asked WHERE id = asked.call_id
 """
 
-# A row that somebody else has locked is passed by, so that it keeps no other claim waiting.
+_RELEASE: LiteralString = """
+UPDATE {schema}.intermezzo_rounds SET claimed_until = '-infinity'
+WHERE call_id = %(call)s AND number = %(number)s AND claim = %(claim)s
+"""
+
+_RENEW_ONE: LiteralString = """
+UPDATE {schema}.intermezzo_rounds SET claimed_until = {schema}.intermezzo_now() + %(lease)s
+WHERE call_id = %(call)s AND number = %(number)s AND claim = %(claim)s
+"""
+
+# A row that somebody else has locked is passed by, so that it keeps no other claim waiting. A claim
+# that was given back stays so, when a renewal arrives that was under way.
 RENEW: LiteralString = """
 WITH held AS (
     SELECT * FROM unnest(%(calls)b::uuid[], %(numbers)b::int4[], %(claims)b::uuid[],
@@ -187,6 +198,7 @@ WITH held AS (
 ), free AS (
     SELECT r.call_id, r.number, held.answers
     FROM held JOIN {schema}.intermezzo_rounds AS r USING (call_id, number, claim)
+    WHERE r.claimed_until > '-infinity'
     FOR UPDATE OF r SKIP LOCKED
 ), renewed AS (
     UPDATE {schema}.intermezzo_rounds AS r
@@ -362,6 +374,19 @@ class Store:
         """
         parameters = {"answers": Jsonb(answers), **_columns(claim.call, rows)}
         await self._given_back(_LAPSE, claim, parameters)
+
+    async def release(self, claim: Claim) -> None:
+        """Give a claim back under which nothing happened, if it was made at all."""
+        with suppress(ClaimLost, Interrupted, Unavailable):  # or it lapses by itself
+            await self._given_back(_RELEASE, claim, {})
+
+    async def renew(self, claim: Claim, *, lease: timedelta) -> None:
+        """Let a claim last for another lease, though nothing has happened under it yet.
+
+        Raises:
+            ClaimLost: another claim stands on the round.
+        """
+        await self._fenced(_RENEW_ONE, claim, {"lease": lease})
 
     async def ask_withheld(self, call: UUID, number: int, *, ttl: timedelta) -> None:
         """A withheld round is asked after all, and lives as long as any other."""

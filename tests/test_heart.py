@@ -5,19 +5,23 @@ nothing begins any more once its run is over.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator
+import json
+import threading
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
+from core.catalog import Catalog
 from core.errors import RetryLater
 from core.protocol import InputRequired
 from core.rounds import OUT_OF_TIME
 from tests.clock import move
 from tests.conversation import Instance, accept, instance, said, until
-from tests.processes import Processes
+from tests.processes import Processes, wait_for
 
 pytestmark = pytest.mark.anyio
 
@@ -160,3 +164,132 @@ async def test_a_first_call_that_ran_out_of_time_begins_no_further_node_in_its_t
     (here.journal / "hold-one").unlink()
     await until(lambda: "the run is over" in caplog.text)
     assert here.ran() == {"one": 1}
+
+
+# A claim goes back wherever its request is stopped, and nothing runs under one that is too old.
+
+
+def claimed(database: str) -> bool:
+    """Whether somebody holds a round."""
+    with psycopg.connect(database) as connection:
+        row = connection.execute(
+            "SELECT count(*) FROM intermezzo_rounds"
+            " WHERE state = 'claimed' AND claimed_until > now()"
+        ).fetchone()
+    assert row is not None
+    return row[0] > 0
+
+
+@asynccontextmanager
+async def holding_the_rounds(database: str) -> AsyncGenerator[Callable[[], bool]]:
+    """Lock every round. What is given tells whether somebody waits for one."""
+    async with await psycopg.AsyncConnection.connect(database) as connection:
+        await connection.execute("SELECT 1 FROM intermezzo_rounds FOR UPDATE")
+        with psycopg.connect(database, autocommit=True) as watching:
+
+            def waited_for() -> bool:
+                found = watching.execute(
+                    "SELECT 1 FROM pg_stat_activity"
+                    " WHERE datname = current_database() AND wait_event_type = 'Lock'"
+                )
+                return found.fetchone() is not None
+
+            yield waited_for
+
+
+async def test_wherever_in_its_request_a_stream_is_closed_the_claim_goes_back(
+    here: Instance, database: str
+) -> None:
+    for turns in range(1, 60, 3):
+        asked = await here.asks("pair")
+        answers = accept(asked, Left="l", Right="r")
+        request = asyncio.create_task(
+            here.call("pair", answers, asked.request_state, progress=ignoring)
+        )
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        request.cancel()
+        await asyncio.wait((request,))
+        await until(lambda: not claimed(database), seconds=2)
+        result = await here.ends("pair", answers, asked.request_state)
+        assert '["left=l","right=r"]' in said(result)
+
+
+async def test_a_claim_that_is_being_made_when_the_stream_closes_goes_back(
+    here: Instance, database: str
+) -> None:
+    asked = await here.asks("one")
+    answers = accept(asked, Go="yes")
+    async with holding_the_rounds(database) as waited_for:
+        request = asyncio.create_task(
+            here.call("one", answers, asked.request_state, progress=ignoring)
+        )
+        await until(waited_for)
+        request.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await request
+    assert not claimed(database)
+    await here.ends("one", answers, asked.request_state)
+    assert here.ran()["ask"] == 1
+
+
+async def test_what_a_run_came_to_is_settled_though_its_stream_closes_meanwhile(
+    here: Instance, database: str
+) -> None:
+    asked = await here.asks("one")
+    answers = accept(asked, Go="yes")
+    (here.journal / "hold-ask").touch()
+    request = asyncio.create_task(here.call("one", answers, asked.request_state, progress=ignoring))
+    await until((here.journal / "held-ask").exists)
+    async with holding_the_rounds(database) as waited_for:
+        (here.journal / "hold-ask").unlink()
+        await until(waited_for)
+        request.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await request
+    result = await here.ends("one", answers, asked.request_state)
+    assert '"ask=yes"' in said(result)
+    assert here.ran()["ask"] == 1
+
+
+async def test_a_claim_that_lapsed_while_the_agent_was_loaded_is_not_run_under(
+    here: Instance, database: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Another process takes the round over, and for a while it holds it."""
+    asked = await here.asks("one")
+    loading, hold = tmp_path / "loading", tmp_path / "hold-loading"
+    (tmp_path / "slow_to_load.py").write_text(
+        "import time\n"
+        "from pathlib import Path\n"
+        "from tests.agents.stories import one\n"
+        f"Path({str(loading)!r}).touch()\n"
+        f"while Path({str(hold)!r}).exists():\n"
+        "    time.sleep(0.005)\n",
+        encoding="utf-8",
+    )
+    config = tmp_path / "langgraph.json"
+    config.write_text(
+        json.dumps({"dependencies": ["."], "graphs": {"one": "./slow_to_load.py:one"}}),
+        encoding="utf-8",
+    )
+    hold.touch()
+
+    def take_over() -> None:
+        wait_for(loading)
+        with psycopg.connect(database, autocommit=True) as connection:
+            while not connection.execute(
+                "UPDATE intermezzo_rounds SET claim = gen_random_uuid(),"
+                " claimed_until = clock_timestamp() + interval '0.5 s'"
+                " WHERE claimed_until < clock_timestamp()"
+            ).rowcount:
+                continue
+        hold.unlink()
+
+    async with instance(database, tmp_path, catalog=Catalog.read(config), lease=0.3) as there:
+        taking = threading.Thread(target=take_over)
+        taking.start()
+        result = await there.ends("one", accept(asked, Go="yes"), asked.request_state)
+        taking.join()
+    assert '"ask=yes"' in said(result)
+    assert "a claim was lost" in caplog.text
+    assert here.ran() == {"before": 1, "ask?": 2, "ask": 1}

@@ -1,0 +1,119 @@
+"""A claim by itself: renewed by a thread, given back, taken over."""
+
+from collections.abc import AsyncGenerator
+from dataclasses import replace
+from datetime import timedelta
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from core.claims import Renewals
+from core.records import Asking, Claim, ClaimLost, Rows
+from core.store import RENEW, Store
+from tests.conversation import until
+
+pytestmark = pytest.mark.anyio
+
+LEASE = timedelta(seconds=0.5)
+DIGESTS = {"key": "digest"}
+
+
+@pytest.fixture
+async def store(database: str) -> AsyncGenerator[Store]:
+    opened = Store(database)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def claim(store: Store) -> Claim:
+    """A claim on the first round of a call."""
+    call = uuid4()
+    asking = Asking(keys=["key"], modes=["form"], questions=b"{}")
+    await store.pause(call, "agent", asking, Rows(), ttl=timedelta(hours=1))
+    return await made(store, Claim(call=call, number=1, id=uuid4()))
+
+
+async def made(store: Store, claim: Claim) -> Claim:
+    seen = await store.claim(claim, "agent", given=["key"], modes=["form"], lease=LEASE)
+    assert seen is not None
+    assert seen.won
+    return claim
+
+
+def ends(database: str) -> str:
+    """When the only claim ends."""
+    with psycopg.connect(database) as connection:
+        row = connection.execute("SELECT claimed_until::text FROM intermezzo_rounds").fetchone()
+    assert row is not None
+    return row[0]
+
+
+async def test_a_claim_is_renewed_until_the_last_of_its_blocks_ends(
+    store: Store, database: str, claim: Claim
+) -> None:
+    """As when a run is stopped while one of its threads is still at work."""
+    renewals = Renewals(store, lease=LEASE)
+    first, second = (renewals.hold(claim, DIGESTS, lambda: None) for _ in range(2))
+    with first:
+        second.__enter__()
+    try:
+        for _ in range(3):
+            before = ends(database)
+            await until(lambda before=before: ends(database) != before)
+    finally:
+        second.__exit__(None, None, None)
+
+
+async def test_a_claim_is_told_to_be_lost_once_it_is_older_than_its_lease(
+    store: Store, database: str, claim: Claim
+) -> None:
+    renewals = Renewals(store, lease=LEASE)
+    other = await _taken_over(store, database, claim)
+    told: list[bool] = []
+    old = replace(claim, since=claim.since - LEASE.total_seconds())
+    with renewals.hold(old, DIGESTS, lambda: told.append(True)):
+        await until(lambda: bool(told))
+    with pytest.raises(ClaimLost):
+        await store.renew(claim, lease=LEASE)
+    await store.renew(other, lease=LEASE)
+
+
+async def _taken_over(store: Store, database: str, claim: Claim) -> Claim:
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("UPDATE intermezzo_rounds SET claimed_until = now()")
+    return await made(store, replace(claim, id=uuid4()))
+
+
+@pytest.mark.parametrize("way", ["lapse", "release"])
+async def test_a_renewal_that_comes_late_does_not_take_back_what_was_given_back(
+    store: Store, database: str, claim: Claim, way: str
+) -> None:
+    if way == "lapse":
+        await store.lapse(claim, DIGESTS, Rows())
+    else:
+        await store.release(claim)
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(
+            store.statement(RENEW),
+            {
+                "lease": LEASE,
+                "calls": [claim.call],
+                "numbers": [claim.number],
+                "claims": [claim.id],
+                "answers": ["{}"],
+            },
+        )
+    assert ends(database) == "-infinity"
+
+
+async def test_a_claim_that_was_released_leaves_the_round_as_it_was(
+    store: Store, database: str, claim: Claim
+) -> None:
+    await store.release(claim)
+    await store.release(replace(claim, id=uuid4()))  # one that was never made
+    with psycopg.connect(database) as connection:
+        row = connection.execute("SELECT answers FROM intermezzo_rounds").fetchone()
+    assert row == (None,)
+    await made(store, replace(claim, id=uuid4()))
