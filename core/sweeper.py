@@ -41,6 +41,13 @@ WHERE id IN (SELECT call_id FROM free)
         WHERE r.call_id = id AND r.state <> 'settled')
 """
 
+# Whatever lets a call live longer takes its open round first. That is locked by now, so a statement
+# of its own sees the last word: the one before may have begun before it was spoken.
+_STILL_EXPIRED: LiteralString = """
+SELECT id FROM {schema}.intermezzo_calls
+WHERE id = ANY(%(ids)s) AND expires_at <= {schema}.intermezzo_now()
+"""
+
 _DELETES: tuple[LiteralString, ...] = (
     "DELETE FROM {schema}.checkpoint_writes WHERE thread_id = ANY(%(threads)s)",
     "DELETE FROM {schema}.checkpoint_blobs WHERE thread_id = ANY(%(threads)s)",
@@ -73,7 +80,11 @@ async def _expired(store: Store, connection: AsyncConnection[DictRow], batch: in
     if row is None or not row["alone"]:
         return []
     cursor = await connection.execute(store.statement(_EXPIRED), {"batch": batch})
-    expired = await cursor.fetchall()
+    found = await cursor.fetchall()
+    ids = {"ids": [each["id"] for each in found]}
+    cursor = await connection.execute(store.statement(_STILL_EXPIRED), ids)
+    still = {each["id"] for each in await cursor.fetchall()}
+    expired = [each for each in found if each["id"] in still]
     for each in expired:
         message = "a call expired unanswered" if each["open"] else "a call expired"
         log.info(message, extra={"call": str(each["id"]), "agent": each["agent"]})

@@ -1,6 +1,7 @@
 """How long a call lives, and what the sweep deletes. Time is moved, never waited for."""
 
 import asyncio
+import itertools
 import json
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -238,3 +239,59 @@ def _locked(database: str) -> int:
         ).fetchone()
     assert row is not None
     return row[0]
+
+
+async def test_a_round_that_is_asked_after_all_while_the_sweep_looks_is_not_swept(
+    here: Instance, database: str
+) -> None:
+    """Whichever time the sweep reads the clock: it waits there until the round was asked."""
+    for turn in itertools.count(1):
+        first = await here.asks("url_later", modes=FORM)
+        answers = accept(first, Form="yes")
+        with pytest.raises(MissingCapability):
+            await here.call("url_later", answers, first.request_state, modes=FORM)
+        with psycopg.connect(database, autocommit=True) as connection:
+            connection.execute("UPDATE intermezzo_calls SET expires_at = now()")
+            connection.execute(_STOPPING_CLOCK)
+            connection.execute("SELECT pg_advisory_lock(%s)", [turn])
+            sweeping = asyncio.create_task(sweep(here.store))
+            await until(lambda task=sweeping: task.done() or _locked(database) > 0)
+            asked = not sweeping.done() and _ask(database)
+            connection.execute("SELECT pg_advisory_unlock(%s)", [turn])
+            await sweeping
+            connection.execute("DROP SEQUENCE turns")
+        assert rows(database)["intermezzo_calls"] == asked
+        move(database, seconds=24 * HOUR + 5)
+        await sweep(here.store)
+        if not asked:
+            assert turn > 2, "it asked while the sweep looked"
+            return
+
+
+_STOPPING_CLOCK = """
+    CREATE SEQUENCE turns;
+    CREATE OR REPLACE FUNCTION intermezzo_now() RETURNS timestamptz LANGUAGE plpgsql STABLE AS $$
+    DECLARE
+        turn bigint := nextval('turns');
+    BEGIN
+        PERFORM pg_advisory_lock_shared(turn), pg_advisory_unlock_shared(turn);
+        RETURN now();
+    END $$
+"""
+"""Each time that somebody reads it has a number, which a test may lock."""
+
+
+def _ask(database: str) -> bool:
+    """Ask the round that was withheld; False when the sweep has it already."""
+    with psycopg.connect(database) as connection:
+        connection.execute("SET lock_timeout = '0.2 s'")
+        try:
+            connection.execute(
+                "WITH asked AS (UPDATE intermezzo_rounds SET state = 'asked'"
+                " WHERE state = 'withheld' RETURNING call_id)"
+                " UPDATE intermezzo_calls SET expires_at = now() + interval '1 day'"
+                " FROM asked WHERE id = asked.call_id"
+            )
+        except psycopg.errors.LockNotAvailable:
+            return False
+    return True
