@@ -11,7 +11,6 @@ a sync node may run a graph in its own thread, so the state is guarded.
 
 import asyncio
 import json
-import math
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -584,9 +583,15 @@ def _json(value: Any) -> str:
 
 
 def _fits_jsonb(value: Any) -> bool:
-    """Whether LangGraph keeps a value inline, and PostgreSQL can: JSONB has no NUL and no NaN."""
-    if isinstance(value, str):
+    """Whether a value comes back from JSONB as it was; if not, it goes to a blob.
+
+    JSONB has no NUL and no NaN. Its numbers know neither exponents nor a sign of zero: 1e16 would
+    come back as an integer. And a member of a `StrEnum` is a string to JSON.
+    """
+    kind = type(value)
+    if kind is str:
         return "\0" not in value and not any("\ud800" <= c <= "\udfff" for c in value)
-    if isinstance(value, float):
-        return math.isfinite(value)
-    return value is None or isinstance(value, int)
+    if kind is float:
+        text = repr(value)
+        return text != "-0.0" and not set(text) & set("einf")
+    return value is None or kind is int or kind is bool
