@@ -1,5 +1,6 @@
 """Calls of a client that can be asked, over HTTP, and what an answer must be."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
@@ -137,3 +138,13 @@ class Pause:
             questions=questions,
             state=state,
         )
+
+
+def ask(served: Served, value: Any = "Question?", **raised: Any) -> Pause:
+    """A call of the agent `one` (`tests.agents.raising`), which raises this and must ask."""
+    return Pause.of(served, "one", {"value": value, **raised})
+
+
+def got(response: httpx.Response) -> Any:
+    """What the agent `one` got for its question."""
+    return json.loads(ended(response))["got"]

@@ -25,6 +25,9 @@ EXAMPLES = CHECKOUT / "langgraph.json"
 CLIENTS = CHECKOUT / "tests" / "clients" / "langgraph.json"
 """The agents that clients are driven with."""
 
+ASKING = CHECKOUT / "tests" / "agents" / "asking.json"
+"""Agents that ask whatever a test tells them to."""
+
 KEY = make_key()
 
 META: dict[str, Any] = {
@@ -125,6 +128,13 @@ def _greeting(process: subprocess.Popen[str], errors: IO[str]) -> str:
 def served(shared_database: str) -> Generator[Served]:
     """One process for every test that leaves nothing behind which another one could see."""
     with serving(shared_database) as process:
+        yield process
+
+
+@pytest.fixture(scope="session")
+def asking(shared_database: str) -> Generator[Served]:
+    """One process with agents that ask whatever a test tells them to."""
+    with serving(shared_database, config=ASKING) as process:
         yield process
 
 

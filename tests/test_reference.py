@@ -2,6 +2,7 @@
 database. The expected bodies are those that the reference prints (`tests/vectors.json`)."""
 
 import json
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,10 @@ import httpx
 import pytest
 
 from core.protocol import CAPABILITIES_KEY, LATEST, VERSION_KEY
-from tests.calling import accept, asked, call, ended, failed
+from tests.calling import Pause, accept, ask, asked, call, ended, failed, got, refused
 from tests.clock import move
 from tests.conversation import rows
-from tests.served import Served, error, post, post_older, result, serving
+from tests.served import ASKING, Served, error, post, post_older, result, serving
 
 VECTORS: dict[str, Any] = json.loads(
     (Path(__file__).parent / "vectors.json").read_text(encoding="utf-8")
@@ -215,6 +216,29 @@ def test_three_rounds_have_three_states_and_each_is_told_again(served: Served) -
     assert ended(repeated) == text
 
 
+@pytest.mark.parametrize(("first", "second"), [("Ada", "Eve"), ("Ada", None), (None, None)])
+def test_the_context_of_a_request_is_that_of_the_run_that_it_leads_to(
+    asking: Served, first: str | None, second: str | None
+) -> None:
+    def context(name: str | None) -> dict[str, Any]:
+        return {} if name is None else {"context": {"name": name}}
+
+    questions, state = asked(call(asking, "contextual", **context(first)))
+    answers = dict.fromkeys(questions, accept(response="I"))
+    given: dict[str, Any] = {"inputResponses": answers, "requestState": state, **context(second)}
+    text = ended(call(asking, "contextual", **given))
+    assert json.loads(text)["seen"] == [first or "nobody", f"I {second or 'nobody'}"]
+
+
+def test_a_context_that_the_agent_refuses_runs_nothing_and_the_round_stays_open(
+    asking: Served,
+) -> None:
+    refused(call(asking, "contextual", context={"name": 5}))
+    paused = Pause.of(asking, "contextual", context={"name": "Ada"})
+    assert "context" in refused(paused.reply(accept(response="I"), context={}))["message"]
+    assert json.loads(ended(paused.reply(accept(response="I"))))["seen"] == ["Ada", "I Ada"]
+
+
 # Ask a text question.
 
 
@@ -257,6 +281,44 @@ def test_a_response_schema_is_asked_as_its_form(served: Served) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("kind", "content", "type", "arrived"),
+    [
+        (
+            "model",
+            {"name": "Ada"},
+            "Model",
+            {"name": "Ada", "count": 3, "loud": True, "note": None},
+        ),
+        ("address", {"street": "A"}, "Address", {"street": "A", "number": 1}),
+        ("pair", {"left": "L"}, "dict", {"left": "L"}),
+        ("region", {"response": "eu-west-1"}, "Region", "eu-west-1"),
+        ("date", {"response": "2026-02-28"}, "date", "2026-02-28"),
+        ("int", {"response": 3.0}, "int", 3),
+        ("optional", {}, "NoneType", None),
+    ],
+)
+def test_an_answer_arrives_as_the_type_that_was_asked_for(
+    asking: Served, kind: str, content: dict[str, Any], type: str, arrived: Any
+) -> None:
+    told = json.loads(ended(ask(asking, kind=kind).reply(accept(**content))))
+    assert told == {"got": arrived, "type": type}
+
+
+def test_what_only_the_type_itself_can_judge_is_refused_in_a_first_call_too(
+    asking: Served,
+) -> None:
+    paused = ask(asking, kind="even")
+    odd, even = ({paused.key: accept(number=number)} for number in (3, 4))
+    for response in (
+        paused.send(odd),
+        call(asking, "one", paused.arguments, inputResponses=odd),
+    ):
+        assert refused(response)["message"] == VECTORS["typed"]["bad_error"]["message"]
+        assert "an even number" in error(response)["data"]["errors"][0]["reason"]
+    assert got(paused.send(even)) == got(call(asking, "one", paused.arguments, inputResponses=even))
+
+
 # Relay elicitation requests.
 
 
@@ -289,6 +351,78 @@ def test_a_client_without_url_mode_is_told_that_it_is_needed(here: Served, datab
         "data": vector["data"],
     }
     assert set(rows(database).values()) == {0}
+
+
+def test_a_page_is_opened_by_nobody_here_and_no_reference_is_fetched(asking: Served) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}/"
+        page = {"message": "Open it.", "mode": "url", "url": url}
+        relay = {"type": "mcp_elicitation", "requests": {"page": page}}
+        assert got(ask(asking, relay).reply({"action": "accept"})) == {
+            "responses": {"page": {"action": "accept"}}
+        }
+        approval: dict[str, Any] = {
+            "type": "tool_approval",
+            "name": "t",
+            "args": {},
+            "description": "t?",
+        }
+        edit = {
+            "properties": {
+                "type": {"const": "edit"},
+                "edited_action": {"properties": {"args": {"$ref": url}}},
+            }
+        }
+        paused = ask(asking, approval, schema=edit)
+        assert got(paused.reply(accept(decision="edit", args='{"a":1}'))) == {
+            "type": "edit",
+            "edited_action": {"name": "t", "args": {"a": 1}},
+        }
+        assert failed(call(asking, "one", {"value": "Q?", "schema": {"$ref": url}})).startswith(
+            VECTORS["cannot_ask_prefix"]
+        )
+        listening.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            listening.accept()
+
+
+def test_a_round_that_needs_both_modes_says_so_and_names_both(asking: Served) -> None:
+    form = {"message": "F?", "requestedSchema": {"properties": {"x": {"type": "string"}}}}
+    page = {"message": "U?", "mode": "url", "url": "https://example.com/"}
+    relay = {"type": "mcp_elicitation", "requests": {"f": form, "u": page}}
+    for modes, missing in (((), "form and url"), (("form",), "url"), (("url",), "form")):
+        told = error(call(asking, "one", {"value": relay}, modes=modes))
+        assert told == {
+            "code": -32021,
+            "message": f"This tool asks for human input and needs {missing} elicitation.",
+            "data": {"requiredCapabilities": {"elicitation": {"form": {}, "url": {}}}},
+        }
+
+
+def test_a_page_in_a_later_round_waits_10_minutes_for_a_client_that_can_open_it(
+    database: str, tmp_path: Path
+) -> None:
+    vector = VECTORS["url"]["error_without_url"]
+    with serving(database, config=ASKING) as process:
+        arguments = {"journal": str(tmp_path)}
+        late, soon = (Pause.of(process, "url_later", arguments, modes=("form",)) for _ in range(2))
+        for paused in (late, soon):
+            told = error(paused.reply(accept(response="x")))
+            assert (told["message"], told["data"]) == (vector["message"], vector["data"])
+        move(database, seconds=590)
+        questions, _ = asked(soon.reply(accept(response="x"), modes=("form", "url")))
+        assert questions["page"]["params"]["mode"] == "url"
+        move(database, seconds=601)
+        response = late.reply(accept(response="x"), modes=("form", "url"))
+        assert refused(response)["message"] == VECTORS["invalid_state"]["message"]
+        asked(soon.reply(accept(response="x"), modes=("form", "url")))
+
+
+def test_a_breakpoint_after_a_question_ends_the_call_with_an_error_result(asking: Served) -> None:
+    paused = Pause.of(asking, "stops_later")
+    text = failed(paused.reply(accept(response="yes")))
+    assert "interrupt_before" in text
+    assert failed(paused.reply(accept(response="yes"))) == text
 
 
 # Support clients without elicitation.

@@ -3,7 +3,6 @@ report's. Nothing here knows how the product works inside."""
 
 import json
 from collections import Counter
-from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -11,22 +10,24 @@ import httpx
 import pytest
 
 from core.cannot_ask import PREFIX
-from tests.calling import Pause, accept, asked, call, declaring, ended, failed, refused
+from tests.calling import (
+    Pause,
+    accept,
+    ask,
+    asked,
+    call,
+    declaring,
+    ended,
+    failed,
+    got,
+    refused,
+)
 from tests.conversation import rows
-from tests.served import Served, error, post_older, serving
-
-ASKING = Path(__file__).parent / "agents" / "asking.json"
+from tests.served import ASKING, Served, error, post_older, serving
 
 MISMATCH = "Form content does not match requestedSchema"
 DECLINED = "The request for input was declined."
 CANCELLED = "The request for input was cancelled."
-
-
-@pytest.fixture(scope="module")
-def here(module_database: str) -> Generator[Served]:
-    """A process with agents that ask whatever a test wants."""
-    with serving(module_database, config=ASKING) as process:
-        yield process
 
 
 def ran(journal: Path) -> Counter[str]:
@@ -35,19 +36,9 @@ def ran(journal: Path) -> Counter[str]:
     return Counter(notes.read_text(encoding="utf-8").split()) if notes.exists() else Counter()
 
 
-def got(response: Any) -> Any:
-    """What the agent `one` got for its question."""
-    return json.loads(ended(response))["got"]
-
-
-def ask(here: Served, value: Any = "Question?", **raised: Any) -> Pause:
-    """A call of the agent `one`, which raises this and must ask."""
-    return Pause.of(here, "one", {"value": value, **raised})
-
-
-def unasked(here: Served, **raised: Any) -> str:
+def unasked(asking: Served, **raised: Any) -> str:
     """Why what the agent `one` raises can't be asked."""
-    text = failed(call(here, "one", raised))
+    text = failed(call(asking, "one", raised))
     assert text.startswith(f"{PREFIX}. ")
     return text
 
@@ -70,11 +61,11 @@ def misfit(response: Any) -> tuple[str, str]:
 
 
 def test_an_accept_without_content_is_refused_by_field_and_the_right_answer_still_counts(
-    here: Served, tmp_path: Path
+    asking: Served, tmp_path: Path
 ) -> None:
     """Report R3."""
     schema = form(n={"type": "integer", "minimum": 1, "maximum": 3})
-    paused = ask(here, schema=schema, journal=str(tmp_path))
+    paused = ask(asking, schema=schema, journal=str(tmp_path))
     for answer in (accept(), {"action": "accept"}, {"action": "accept", "content": None}):
         assert misfit(paused.reply(answer)) == ("n", '"n" is a required property')
     assert ran(tmp_path) == {"ask": 1}
@@ -84,25 +75,25 @@ def test_an_accept_without_content_is_refused_by_field_and_the_right_answer_stil
 
 @pytest.mark.parametrize(("action", "text"), [("decline", DECLINED), ("cancel", CANCELLED)])
 def test_a_refusal_that_no_human_gave_ends_one_call_and_poisons_no_other(
-    here: Served, tmp_path: Path, action: str, text: str
+    asking: Served, tmp_path: Path, action: str, text: str
 ) -> None:
     """Report R4."""
-    paused = ask(here, journal=str(tmp_path))
+    paused = ask(asking, journal=str(tmp_path))
     assert failed(paused.reply({"action": action})) == text
     assert failed(paused.reply({"action": action})) == text, "a stored outcome"
     assert ran(tmp_path) == {"ask": 1}
-    again = ask(here, journal=str(tmp_path))
+    again = ask(asking, journal=str(tmp_path))
     assert again.questions == paused.questions
     assert got(again.reply(accept(response="yes"))) == "yes"
 
 
 @pytest.mark.parametrize("agent", ["several", "as_node", "called"])
 def test_parallel_questions_are_one_round_and_each_branch_gets_its_own_answer(
-    here: Served, agent: str
+    asking: Served, agent: str
 ) -> None:
     """Report R10."""
     wanted = {"asks": [{"value": text} for text in ("left?", "right?", "left?")]}
-    rounds = [Pause.of(here, agent, wanted) for _ in range(3)]
+    rounds = [Pause.of(asking, agent, wanted) for _ in range(3)]
     assert rounds[0].questions == rounds[1].questions == rounds[2].questions
     assert sorted(rounds[0].keys()) == ["left?", "right?"]
     for paused in rounds:
@@ -115,10 +106,10 @@ def test_parallel_questions_are_one_round_and_each_branch_gets_its_own_answer(
 
 
 def test_a_partial_answer_moves_nothing_and_all_together_move_each_node_once(
-    here: Served, tmp_path: Path
+    asking: Served, tmp_path: Path
 ) -> None:
     """Report R11."""
-    paused = Pause.of(here, "pair", {"journal": str(tmp_path)})
+    paused = Pause.of(asking, "pair", {"journal": str(tmp_path)})
     left, right = paused.keys()["Left?"], paused.keys()["Right?"]
     before = ran(tmp_path)
     for partial in ({left: accept(response="l")}, {right: accept(response="r")}):
@@ -130,10 +121,10 @@ def test_a_partial_answer_moves_nothing_and_all_together_move_each_node_once(
 
 
 def test_the_same_question_again_is_another_round_and_a_stale_answer_never_feeds_it(
-    here: Served, tmp_path: Path
+    asking: Served, tmp_path: Path
 ) -> None:
     """Report R12."""
-    first = Pause.of(here, "looping", {"journal": str(tmp_path)})
+    first = Pause.of(asking, "looping", {"journal": str(tmp_path)})
     second = first.then({first.key: accept(response="abc")})
     third = second.then({second.key: accept(response="-1")})
     assert first.key == second.key == third.key
@@ -154,28 +145,28 @@ FALSY: list[tuple[Any, Any]] = [
 
 
 @pytest.mark.parametrize(("kind", "value"), FALSY)
-def test_a_falsy_answer_arrives_as_it_is(here: Served, kind: str, value: Any) -> None:
+def test_a_falsy_answer_arrives_as_it_is(asking: Served, kind: str, value: Any) -> None:
     """Report R17."""
-    told = got(ask(here, kind=kind).reply(accept(response=value)))
+    told = got(ask(asking, kind=kind).reply(accept(response=value)))
     assert (type(told), told) == (type(value), value)
 
 
-def test_false_in_a_form_and_an_empty_form_arrive_as_they_are(here: Served) -> None:
+def test_false_in_a_form_and_an_empty_form_arrive_as_they_are(asking: Served) -> None:
     """Report R17."""
     flag = {"type": "object", "properties": {"on": {"type": "boolean"}}}
-    assert got(ask(here, schema=flag).reply(accept(on=False))) == {"on": False}
-    assert got(ask(here, schema=flag).reply(accept())) == {}
+    assert got(ask(asking, schema=flag).reply(accept(on=False))) == {"on": False}
+    assert got(ask(asking, schema=flag).reply(accept())) == {}
 
 
 def test_a_form_without_fields_is_never_sent_and_the_text_names_a_bool_instead(
-    here: Served,
+    asking: Served,
 ) -> None:
     """Report R18."""
     empty: dict[str, Any] = {"type": "object", "properties": {}}
-    assert "bool" in unasked(here, value="Sure?", schema=empty)
+    assert "bool" in unasked(asking, value="Sure?", schema=empty)
     request = {"key": "k", "message": "Sure?", "mode": "form", "requested_schema": empty}
-    assert "bool" in unasked(here, value=relay(request))
-    proceed = ask(here, "Proceed?", kind="bool")
+    assert "bool" in unasked(asking, value=relay(request))
+    proceed = ask(asking, "Proceed?", kind="bool")
     assert proceed.questions[proceed.key]["params"]["requestedSchema"] == {
         "properties": {"response": {"type": "boolean"}},
         "required": ["response"],
@@ -183,9 +174,9 @@ def test_a_form_without_fields_is_never_sent_and_the_text_names_a_bool_instead(
     }
 
 
-def test_choices_are_flat_and_typed_and_come_back_as_the_model_has_them(here: Served) -> None:
+def test_choices_are_flat_and_typed_and_come_back_as_the_model_has_them(asking: Served) -> None:
     """Report R19."""
-    paused = ask(here, kind="choices")
+    paused = ask(asking, kind="choices")
     fields = paused.fields
     assert fields["region"]["enum"] == ["us-east-1", "eu-west-1"]
     assert fields["region"]["type"] == "string"
@@ -198,20 +189,20 @@ def test_choices_are_flat_and_typed_and_come_back_as_the_model_has_them(here: Se
     assert got(paused.reply(answer)) == {**answer["content"], "fallback": None}
 
 
-def test_titled_choices_of_a_relay_pass_as_they_are_with_their_type(here: Served) -> None:
+def test_titled_choices_of_a_relay_pass_as_they_are_with_their_type(asking: Served) -> None:
     """Report R19."""
     titled = [{"const": "s", "title": "Small"}, {"const": "l", "title": "Large"}]
     request = {"message": "Size?", "requestedSchema": form(size={"oneOf": titled})}
-    paused = ask(here, {"type": "mcp_elicitation", "requests": {"k": request}})
+    paused = ask(asking, {"type": "mcp_elicitation", "requests": {"k": request}})
     assert paused.fields == {"size": {"type": "string", "oneOf": titled}}
     answer = accept(size="l")
     assert got(paused.reply(answer)) == {"responses": {"k": answer}}
 
 
 @pytest.mark.parametrize("kind", ["int enum", "int choice"])
-def test_a_choice_between_numbers_can_not_be_asked(here: Served, kind: str) -> None:
+def test_a_choice_between_numbers_can_not_be_asked(asking: Served, kind: str) -> None:
     """Report R19."""
-    text = unasked(here, value="Which?", kind=kind)
+    text = unasked(asking, value="Which?", kind=kind)
     assert '"response" uses "enum"' in text
     assert "Choices are strings" in text
 
@@ -232,25 +223,25 @@ def test_a_choice_between_numbers_can_not_be_asked(here: Served, kind: str) -> N
     ],
 )
 def test_a_constraint_that_forms_do_not_have_is_told_by_field_and_never_dropped(
-    here: Served, kind: str, told: str
+    asking: Served, kind: str, told: str
 ) -> None:
     """Report R20."""
-    assert told in unasked(here, value="What?", kind=kind)
+    assert told in unasked(asking, value="What?", kind=kind)
 
 
-def test_a_form_of_101_fields_can_not_be_asked(here: Served) -> None:
+def test_a_form_of_101_fields_can_not_be_asked(asking: Served) -> None:
     """Report R20."""
     fields = {f"f{n}": {"type": "boolean"} for n in range(101)}
-    assert "at most 100 fields" in unasked(here, value="What?", schema=form(**fields))
+    assert "at most 100 fields" in unasked(asking, value="What?", schema=form(**fields))
 
 
-def test_dates_and_optional_fields_are_plain_fields(here: Served) -> None:
+def test_dates_and_optional_fields_are_plain_fields(asking: Served) -> None:
     """Report R20."""
-    moments = ask(here, kind="moments")
+    moments = ask(asking, kind="moments")
     assert [each["format"] for each in moments.fields.values()] == ["date", "date-time"]
     answer = accept(day="2026-02-28", at="2026-02-28T10:00:00Z")
     assert got(moments.reply(answer)) == {"day": "2026-02-28", "at": "2026-02-28T10:00:00+00:00"}
-    model = ask(here, kind="model")
+    model = ask(asking, kind="model")
     params = model.questions[model.key]["params"]["requestedSchema"]
     assert params["required"] == ["name"]
     assert params["properties"]["note"] == {"type": "string", "title": "Note"}
@@ -272,25 +263,25 @@ def test_dates_and_optional_fields_are_plain_fields(here: Served) -> None:
     ],
 )
 def test_formats_types_and_bounds_are_checked_whatever_the_client_checked(
-    here: Served, field: dict[str, Any], wrong: list[Any]
+    asking: Served, field: dict[str, Any], wrong: list[Any]
 ) -> None:
     """Report R21."""
-    paused = ask(here, schema=form(x=field))
+    paused = ask(asking, schema=form(x=field))
     for value in wrong:
         assert misfit(paused.reply(accept(x=value)))[0] == "x"
 
 
 def test_a_whole_float_is_the_integer_and_what_was_not_asked_is_not_delivered(
-    here: Served,
+    asking: Served,
 ) -> None:
     """Report R21."""
-    told = got(ask(here, schema=form(x={"type": "integer"})).reply(accept(x=3.0, y="more")))
+    told = got(ask(asking, schema=form(x={"type": "integer"})).reply(accept(x=3.0, y="more")))
     assert json.dumps(told) == '{"x": 3}'
 
 
-def test_a_number_beyond_every_double_is_refused_and_the_round_stays(here: Served) -> None:
+def test_a_number_beyond_every_double_is_refused_and_the_round_stays(asking: Served) -> None:
     """Report R21. It is no number that JSON readers agree on, so the body itself is refused."""
-    paused = ask(here, kind="int")
+    paused = ask(asking, kind="int")
     right = paused.reply(accept(response=3))
     assert got(right) == 3
     body = right.request.content.replace(b'"response":3', b'"response":1e999')
@@ -298,44 +289,44 @@ def test_a_number_beyond_every_double_is_refused_and_the_round_stays(here: Serve
     headers = {
         key: value for key, value in right.request.headers.items() if key != "content-length"
     }
-    refusal = httpx.post(here.url, content=body, headers=headers, timeout=30)
+    refusal = httpx.post(asking.url, content=body, headers=headers, timeout=30)
     assert refusal.status_code == 400
     assert error(refusal)["code"] in (-32600, -32602, -32700)
 
 
-def test_fields_that_a_client_leaves_out_are_the_models_defaults(here: Served) -> None:
+def test_fields_that_a_client_leaves_out_are_the_models_defaults(asking: Served) -> None:
     """Report R22."""
-    assert got(ask(here, kind="model").reply(accept(name="Ada"))) == {
+    assert got(ask(asking, kind="model").reply(accept(name="Ada"))) == {
         "name": "Ada",
         "count": 3,
         "loud": True,
         "note": None,
     }
-    paused = ask(here, kind="model")
+    paused = ask(asking, kind="model")
     for name in ("count", "note"):
         assert misfit(paused.reply(accept(name="Ada", **{name: None})))[0] == name
     assert got(paused.reply(accept(name="Ada", note="")))["note"] == ""
 
 
-def test_fields_of_a_plain_schema_are_delivered_as_sent(here: Served) -> None:
+def test_fields_of_a_plain_schema_are_delivered_as_sent(asking: Served) -> None:
     """Report R22."""
     schema = {
         "type": "object",
         "properties": {"name": {"type": "string"}, "count": {"type": "integer", "default": 3}},
         "required": ["name"],
     }
-    assert got(ask(here, schema=schema).reply(accept(name="Ada"))) == {"name": "Ada"}
+    assert got(ask(asking, schema=schema).reply(accept(name="Ada"))) == {"name": "Ada"}
 
 
 @pytest.mark.parametrize("action", ["decline", "cancel"])
 @pytest.mark.parametrize("extra", [{}, {"content": None}, {"content": {}}, {"content": {"x": 5}}])
 def test_what_comes_with_a_refusal_is_neither_judged_nor_passed_on(
-    here: Served, action: str, extra: dict[str, Any]
+    asking: Served, action: str, extra: dict[str, Any]
 ) -> None:
     """Report R23."""
     answer = {"action": action, "else": 1, **extra}
     text = DECLINED if action == "decline" else CANCELLED
-    assert failed(ask(here).reply(answer)) == text
+    assert failed(ask(asking).reply(answer)) == text
     requests = [
         {
             "key": "f",
@@ -345,7 +336,7 @@ def test_what_comes_with_a_refusal_is_neither_judged_nor_passed_on(
         },
         {"key": "u", "message": "U?", "mode": "url", "url": "https://example.com/"},
     ]
-    assert got(ask(here, relay(*requests)).reply(answer)) == {
+    assert got(ask(asking, relay(*requests)).reply(answer)) == {
         "responses": {"f": {"action": action}, "u": {"action": action}}
     }
 
@@ -354,26 +345,28 @@ def test_what_comes_with_a_refusal_is_neither_judged_nor_passed_on(
     "answer", [{"action": each} for each in ("reject", "ACCEPT", "", 5)] + [{}]
 )
 def test_an_unknown_action_is_refused_with_the_three_words_and_the_round_stays(
-    here: Served, answer: dict[str, Any]
+    asking: Served, answer: dict[str, Any]
 ) -> None:
     """Report R24."""
-    paused = ask(here)
+    paused = ask(asking)
     told = refused(paused.reply({**answer, "content": {"response": "x"}}))["message"]
     assert all(f'"{word}"' in told for word in ("accept", "decline", "cancel"))
     assert got(paused.reply(accept(response="x"))) == "x"
 
 
 def test_a_refused_relay_holds_no_content_and_a_typed_question_never_delivers_a_refusal(
-    here: Served,
+    asking: Served,
 ) -> None:
     """Report R25."""
     schema = form(ok={"type": "boolean"})
     request = {"key": "k", "message": "Sure?", "mode": "form", "requested_schema": schema}
-    declined = got(ask(here, relay(request)).reply({"action": "decline", "content": {"ok": True}}))
+    declined = got(
+        ask(asking, relay(request)).reply({"action": "decline", "content": {"ok": True}})
+    )
     assert declined == {"responses": {"k": {"action": "decline"}}}
-    accepted = got(ask(here, relay(request)).reply(accept(ok=True)))
+    accepted = got(ask(asking, relay(request)).reply(accept(ok=True)))
     assert accepted == {"responses": {"k": accept(ok=True)}}
-    assert failed(ask(here, kind="bool").reply({"action": "decline"})) == DECLINED
+    assert failed(ask(asking, kind="bool").reply({"action": "decline"})) == DECLINED
 
 
 NEEDED: dict[str, Any] = {"requiredCapabilities": {"elicitation": {"form": {}}}}
@@ -383,32 +376,32 @@ NEEDED: dict[str, Any] = {"requiredCapabilities": {"elicitation": {"form": {}}}}
     "elicitation", [{}, {"form": {}}, {"form": {"applyDefaults": True}, "future": 1}]
 )
 def test_a_declaration_with_unknown_members_or_none_means_form(
-    here: Served, elicitation: Any
+    asking: Served, elicitation: Any
 ) -> None:
     """Report R26."""
-    asked(declaring(here, "one", {"value": "Q?"}, {"elicitation": elicitation}))
+    asked(declaring(asking, "one", {"value": "Q?"}, {"elicitation": elicitation}))
 
 
 @pytest.mark.parametrize("capabilities", [{}, {"elicitation": {"url": {}}}])
 def test_a_client_that_declares_no_form_is_told_that_it_is_needed(
-    here: Served, capabilities: Any
+    asking: Served, capabilities: Any
 ) -> None:
     """Report R26."""
-    response = declaring(here, "one", {"value": "Q?"}, capabilities)
+    response = declaring(asking, "one", {"value": "Q?"}, capabilities)
     assert response.status_code == 400
     assert error(response)["code"] == -32021
     assert error(response)["data"] == NEEDED
 
 
 @pytest.mark.parametrize("elicitation", [True, None, [], "form", {"form": True}])
-def test_a_malformed_declaration_is_refused(here: Served, elicitation: Any) -> None:
+def test_a_malformed_declaration_is_refused(asking: Served, elicitation: Any) -> None:
     """Report R26."""
-    refused(declaring(here, "one", {"value": "Q?"}, {"elicitation": elicitation}))
+    refused(declaring(asking, "one", {"value": "Q?"}, {"elicitation": elicitation}))
 
 
-def test_each_request_is_judged_by_its_own_declaration_and_the_round_stays(here: Served) -> None:
+def test_each_request_is_judged_by_its_own_declaration_and_the_round_stays(asking: Served) -> None:
     """Report R26."""
-    paused = ask(here)
+    paused = ask(asking)
     response = paused.reply(accept(response="x"), modes=())
     assert response.status_code == 400
     assert error(response)["data"] == NEEDED
@@ -416,41 +409,41 @@ def test_each_request_is_judged_by_its_own_declaration_and_the_round_stays(here:
 
 
 @pytest.mark.parametrize("state", [5, {}, [], None, "", "x" * 1_000_000, "\N{GRINNING FACE}"])
-def test_a_malformed_state_starts_no_fresh_call(here: Served, tmp_path: Path, state: Any) -> None:
+def test_a_malformed_state_starts_no_fresh_call(asking: Served, tmp_path: Path, state: Any) -> None:
     """Report R27."""
     wanted = {"value": "Q?", "journal": str(tmp_path)}
-    refused(call(here, "one", wanted, requestState=state))
-    refused(call(here, "one", wanted, requestState=state, inputResponses={}))
+    refused(call(asking, "one", wanted, requestState=state))
+    refused(call(asking, "one", wanted, requestState=state, inputResponses={}))
     assert ran(tmp_path) == {}
 
 
 @pytest.mark.parametrize("responses", [[], "x", None, {"k": "yes"}, {"k": None}, {"k": []}])
 def test_malformed_answers_start_no_fresh_call_and_leave_a_round_open(
-    here: Served, tmp_path: Path, responses: Any
+    asking: Served, tmp_path: Path, responses: Any
 ) -> None:
     """Report R27."""
     wanted = {"value": "Q?", "journal": str(tmp_path)}
-    refused(call(here, "one", wanted, inputResponses=responses))
+    refused(call(asking, "one", wanted, inputResponses=responses))
     assert ran(tmp_path) == {}
-    paused = Pause.of(here, "one", wanted)
+    paused = Pause.of(asking, "one", wanted)
     refused(paused.send(responses))
     refused(paused.reply(accept(response="x"), requestState=paused.state + "\n"))
     assert ran(tmp_path) == {"ask": 1}
-    assert asked(call(here, "one", wanted, requestState=paused.state)) == (
+    assert asked(call(asking, "one", wanted, requestState=paused.state)) == (
         paused.questions,
         paused.state,
     )
     answer = {**accept(response="x"), "resultType": "complete"}
     assert got(paused.reply(answer)) == "x"
-    assert got(call(here, "one", wanted, inputResponses={paused.key: answer})) == "x"
+    assert got(call(asking, "one", wanted, inputResponses={paused.key: answer})) == "x"
 
 
 def test_unknown_keys_are_ignored_and_a_key_must_match_exactly(
-    here: Served, tmp_path: Path
+    asking: Served, tmp_path: Path
 ) -> None:
     """Report R28."""
-    paused = ask(here, journal=str(tmp_path))
-    other = ask(here, "Another question?")
+    paused = ask(asking, journal=str(tmp_path))
+    other = ask(asking, "Another question?")
     right = accept(response="x")
     for key in ("undefined", "", other.key, paused.key.upper(), f"{paused.key} "):
         assert asked(paused.send({key: right})) == (paused.questions, paused.state)
@@ -469,18 +462,18 @@ def test_unknown_keys_are_ignored_and_a_key_must_match_exactly(
     ],
 )
 def test_a_state_serves_no_other_arguments_and_stays_good_for_its_own(
-    here: Served, change: dict[str, Any]
+    asking: Served, change: dict[str, Any]
 ) -> None:
     """Report R30."""
     own = {"value": "Q?", "schema": {"type": "number", "maximum": 1}}
-    paused = Pause.of(here, "one", own)
+    paused = Pause.of(asking, "one", own)
     answers = {paused.key: accept(response=1)}
     given: dict[str, Any] = {"inputResponses": answers, "requestState": paused.state}
-    told = refused(call(here, "one", change, **given))
+    told = refused(call(asking, "one", change, **given))
     assert told == {"code": -32602, "message": "Invalid or expired requestState"}
-    refused(call(here, "several", own, **given))
+    refused(call(asking, "several", own, **given))
     reordered = {"schema": {"maximum": 1, "type": "number"}, "value": "Q?"}
-    assert got(call(here, "one", reordered, **given)) == 1
+    assert got(call(asking, "one", reordered, **given)) == 1
 
 
 OLD_INBOX: dict[str, Any] = {"action_request": {"action": "a", "args": {}}, "config": {}}
@@ -497,23 +490,23 @@ OLD_INBOX: dict[str, Any] = {"action_request": {"action": "a", "args": {}}, "con
     ],
 )
 def test_a_value_without_a_schema_says_how_to_give_it_one(
-    here: Served, raised: dict[str, Any]
+    asking: Served, raised: dict[str, Any]
 ) -> None:
     """Report R38."""
-    assert "response_schema=" in unasked(here, **raised)
+    assert "response_schema=" in unasked(asking, **raised)
 
 
 def test_a_value_with_a_schema_is_shown_as_json_and_one_that_has_none_fails_cleanly(
-    here: Served,
+    asking: Served,
 ) -> None:
     """Report R38."""
     draft = {"question": "Ship it?", "draft": "Größe"}
-    paused = ask(here, draft, kind="bool")
+    paused = ask(asking, draft, kind="bool")
     assert paused.message == '{"question":"Ship it?","draft":"Größe"}'
     assert got(paused.reply(accept(response=True))) is True
-    assert Pause.of(here, "one", {"python": "model", "kind": "bool"}).message == '{"name":"Ada"}'
+    assert Pause.of(asking, "one", {"python": "model", "kind": "bool"}).message == '{"name":"Ada"}'
     for name in ("object", "cycle"):
-        assert "no JSON form" in unasked(here, python=name, kind="bool")
+        assert "no JSON form" in unasked(asking, python=name, kind="bool")
 
 
 def test_what_can_not_be_asked_leaves_nothing_behind(database: str) -> None:
@@ -526,46 +519,46 @@ def test_what_can_not_be_asked_leaves_nothing_behind(database: str) -> None:
 
 
 def test_a_static_breakpoint_is_an_error_for_whoever_could_answer_and_a_result_for_others(
-    here: Served, tmp_path: Path
+    asking: Served, tmp_path: Path
 ) -> None:
     """Report R39."""
     wanted = {"journal": str(tmp_path)}
-    text = failed(call(here, "breakpoint_before", wanted))
+    text = failed(call(asking, "breakpoint_before", wanted))
     assert "interrupt_before" in text
-    assert json.loads(ended(call(here, "breakpoint_before", wanted, modes=()))) == {
+    assert json.loads(ended(call(asking, "breakpoint_before", wanted, modes=()))) == {
         **wanted,
         "answers": [],
     }
-    older = post_older(here.url, "tools/call", name="breakpoint_before", arguments=wanted)
+    older = post_older(asking.url, "tools/call", name="breakpoint_before", arguments=wanted)
     assert json.loads(older.json()["result"]["content"][0]["text"])["journal"] == str(tmp_path)
     assert ran(tmp_path) == {}
 
 
 def test_a_tool_is_asked_through_wrappers_and_retries_that_catch_errors(
-    here: Served, tmp_path: Path
+    asking: Served, tmp_path: Path
 ) -> None:
     """Report R40."""
     for agent in ("wrapped", "retried"):
         journal = tmp_path / agent
         journal.mkdir()
-        paused = propose(here, agent, journal, ("pay", {"amount": 1}))
+        paused = propose(asking, agent, journal, ("pay", {"amount": 1}))
         assert paused.message == "Pay 1?"
         ended(paused.reply(accept(response="yes")))
         assert ran(journal) == {"pay:yes": 1}
 
 
-def test_a_question_that_a_node_swallows_is_not_asked(here: Served, tmp_path: Path) -> None:
+def test_a_question_that_a_node_swallows_is_not_asked(asking: Served, tmp_path: Path) -> None:
     """Report R40. The README tells of it."""
-    text = ended(call(here, "swallowing", {"journal": str(tmp_path)}))
+    text = ended(call(asking, "swallowing", {"journal": str(tmp_path)}))
     assert "swallowed GraphInterrupt" in text
 
 
 def propose(
-    here: Served, agent: str, journal: Path, *calls: tuple[str, dict[str, Any]], **params: Any
+    asking: Served, agent: str, journal: Path, *calls: tuple[str, dict[str, Any]], **params: Any
 ) -> Pause:
     """A call of an agent whose model proposes these tool calls; it must pause."""
     human = {"messages": [{"role": "user", "content": json.dumps(calls)}]}
-    return Pause.of(here, agent, human, context={"journal": str(journal)}, **params)
+    return Pause.of(asking, agent, human, context={"journal": str(journal)}, **params)
 
 
 def told(text: str) -> dict[str, str]:
@@ -575,10 +568,10 @@ def told(text: str) -> dict[str, str]:
 
 
 def test_questions_of_a_subgraph_in_a_subgraph_come_in_order_and_nothing_starts_over(
-    here: Served, tmp_path: Path
+    asking: Served, tmp_path: Path
 ) -> None:
     """Report R41."""
-    first = Pause.of(here, "deep", {"journal": str(tmp_path)})
+    first = Pause.of(asking, "deep", {"journal": str(tmp_path)})
     assert first.message == "Inner A?"
     second = first.then({first.key: accept(response="a")})
     assert second.message == "Inner B?"
@@ -589,17 +582,17 @@ def test_questions_of_a_subgraph_in_a_subgraph_come_in_order_and_nothing_starts_
 
 
 def test_an_entrypoint_asks_one_question_and_its_finished_task_does_not_run_again(
-    here: Served, tmp_path: Path
+    asking: Served, tmp_path: Path
 ) -> None:
     """Report R42."""
-    paused = Pause.of(here, "functional", {"journal": str(tmp_path)})
+    paused = Pause.of(asking, "functional", {"journal": str(tmp_path)})
     assert paused.message == "Ship?"
     assert json.loads(ended(paused.reply(accept(response="yes")))) == {"all": "charged yes shipped"}
     assert ran(tmp_path)["charge"] == ran(tmp_path)["ship"] == 1
 
 
 def test_inner_questions_with_one_key_are_two_and_each_branch_is_answered_under_its_own(
-    here: Served,
+    asking: Served,
 ) -> None:
     """Report R43."""
     schema = form(ok={"type": "boolean"})
@@ -609,7 +602,7 @@ def test_inner_questions_with_one_key_are_two_and_each_branch_is_answered_under_
         relay(listed, tool_name="pay"),
         {"type": "mcp_elicitation", "requests": {"confirm": mapped}, "server": "inner"},
     ]
-    paused = Pause.of(here, "several", {"asks": [{"value": value} for value in values]})
+    paused = Pause.of(asking, "several", {"asks": [{"value": value} for value in values]})
     keys = paused.keys()
     assert sorted(keys) == ["One?", "Other?"]
     assert all(key.endswith(".1/confirm") for key in paused.questions)
@@ -631,18 +624,18 @@ def test_inner_questions_with_one_key_are_two_and_each_branch_is_answered_under_
     ],
 )
 def test_an_inner_question_that_breaks_a_rule_can_not_be_asked(
-    here: Served, change: dict[str, Any], told: str
+    asking: Served, change: dict[str, Any], told: str
 ) -> None:
     """Report R43."""
     request: dict[str, Any] = {"key": "k", "message": "Q?", "mode": "form"}
-    assert told in unasked(here, value=relay({**request, **change}))
+    assert told in unasked(asking, value=relay({**request, **change}))
 
 
 def test_accepting_a_page_is_no_proof_and_the_agent_asks_until_it_has_one(
-    here: Served, tmp_path: Path
+    asking: Served, tmp_path: Path
 ) -> None:
     """Report R44."""
-    first = Pause.of(here, "consent", {"journal": str(tmp_path)})
+    first = Pause.of(asking, "consent", {"journal": str(tmp_path)})
     second = first.then({"sign_in": {"action": "accept"}})
     third = second.then({"sign_in": {"action": "accept", "content": {"stray": 1}}})
     assert first.questions == second.questions == third.questions
@@ -669,28 +662,28 @@ def test_accepting_a_page_is_no_proof_and_the_agent_asks_until_it_has_one(
         "https:\\\\example.com",
     ],
 )
-def test_an_unsafe_page_can_not_be_asked(here: Served, url: str) -> None:
+def test_an_unsafe_page_can_not_be_asked(asking: Served, url: str) -> None:
     """Report R45."""
     request = {"key": "k", "message": "Open it.", "mode": "url", "url": url}
-    assert "The URL" in unasked(here, value=relay(request))
+    assert "The URL" in unasked(asking, value=relay(request))
 
 
 @pytest.mark.parametrize(
     "url", ["HTTPS://EXAMPLE.com", "http://localhost:8080", "http://[::1]/", "http://127.0.0.1/"]
 )
-def test_a_safe_page_is_passed_on_as_it_is(here: Served, url: str) -> None:
+def test_a_safe_page_is_passed_on_as_it_is(asking: Served, url: str) -> None:
     """Report R45."""
     request = {"key": "k", "message": "Open it.", "mode": "url", "url": url}
-    paused = ask(here, relay(request))
+    paused = ask(asking, relay(request))
     assert paused.questions["k"]["params"]["url"] == url
 
 
 def test_a_tool_beside_an_asking_one_runs_once_when_each_call_has_a_task(
-    here: Served, tmp_path: Path
+    asking: Served, tmp_path: Path
 ) -> None:
     """Report R51."""
     calls = ("pay", {"amount": 1}), ("pay", {"amount": 2}), ("log", {"line": "x"})
-    paused = propose(here, "own_tasks", tmp_path, *calls)
+    paused = propose(asking, "own_tasks", tmp_path, *calls)
     assert sorted(paused.keys()) == ["Pay 1?", "Pay 2?"]
     answers = {key: accept(response=text[4]) for text, key in paused.keys().items()}
     ended(paused.send(answers))
@@ -698,12 +691,12 @@ def test_a_tool_beside_an_asking_one_runs_once_when_each_call_has_a_task(
 
 
 def test_an_asking_tool_that_shares_its_task_with_another_is_not_asked(
-    here: Served, tmp_path: Path
+    asking: Served, tmp_path: Path
 ) -> None:
     """Report R51. An answer could reach the wrong one, and the other would run again."""
     calls = json.dumps([("pay", {"amount": 1}), ("log", {"line": "x"})])
     human = {"messages": [{"role": "user", "content": calls}]}
-    text = failed(call(here, "shared", human, context={"journal": str(tmp_path)}))
+    text = failed(call(asking, "shared", human, context={"journal": str(tmp_path)}))
     assert text.startswith(PREFIX)
     assert "task of its own" in text
 
@@ -715,16 +708,16 @@ MODES = ["batched", "per_call"]
 
 @pytest.mark.parametrize("agent", MODES)
 def test_a_declined_review_is_a_rejection_where_one_is_allowed_and_ends_the_call_elsewhere(
-    here: Served, tmp_path: Path, agent: str
+    asking: Served, tmp_path: Path, agent: str
 ) -> None:
     """Report R4."""
-    mail = propose(here, agent, tmp_path, ("send_email", {"to": "a@b.c", "subject": "s"}))
+    mail = propose(asking, agent, tmp_path, ("send_email", {"to": "a@b.c", "subject": "s"}))
     assert "was not executed" in told(ended(mail.reply({"action": "decline"})))["1"]
-    delete = propose(here, agent, tmp_path, ("delete_file", {"path": "/a"}))
+    delete = propose(asking, agent, tmp_path, ("delete_file", {"path": "/a"}))
     assert failed(delete.reply({"action": "decline"})) == DECLINED
     for paused in (
-        propose(here, agent, tmp_path, ("delete_file", {"path": "/a"})),
-        propose(here, agent, tmp_path, ("send_email", {"to": "a@b.c", "subject": "s"})),
+        propose(asking, agent, tmp_path, ("delete_file", {"path": "/a"})),
+        propose(asking, agent, tmp_path, ("send_email", {"to": "a@b.c", "subject": "s"})),
     ):
         assert failed(paused.reply({"action": "cancel"})) == CANCELLED
     assert ran(tmp_path) == {}
@@ -732,11 +725,11 @@ def test_a_declined_review_is_a_rejection_where_one_is_allowed_and_ends_the_call
 
 @pytest.mark.parametrize("agent", MODES)
 def test_gated_calls_are_asked_about_and_the_others_just_run(
-    here: Served, tmp_path: Path, agent: str
+    asking: Served, tmp_path: Path, agent: str
 ) -> None:
     """Report R13."""
     mail = ("send_email", {"to": "a@example.com", "subject": "s"})
-    paused = propose(here, agent, tmp_path, mail, ("read_calendar", {"day": "mon"}), mail)
+    paused = propose(asking, agent, tmp_path, mail, ("read_calendar", {"day": "mon"}), mail)
     first, second = sorted(paused.questions)
     assert (first[-2:], second[-2:]) == (".1", ".2")
     assert first[:-2] == second[:-2]
@@ -750,11 +743,11 @@ def test_gated_calls_are_asked_about_and_the_others_just_run(
 
 @pytest.mark.parametrize("agent", MODES)
 def test_keys_decide_about_calls_and_never_the_order_of_the_answers(
-    here: Served, tmp_path: Path, agent: str
+    asking: Served, tmp_path: Path, agent: str
 ) -> None:
     """Report R14."""
     mail = {"to": "a@example.com", "subject": "s"}
-    paused = propose(here, agent, tmp_path, ("delete_file", {"path": "/a"}), ("send_email", mail))
+    paused = propose(asking, agent, tmp_path, ("delete_file", {"path": "/a"}), ("send_email", mail))
     by_tool = {
         next(tool for tool in ("delete_file", "send_email") if tool in message): key
         for message, key in paused.keys().items()
@@ -771,11 +764,11 @@ def test_keys_decide_about_calls_and_never_the_order_of_the_answers(
 
 @pytest.mark.parametrize("agent", MODES)
 def test_three_equal_calls_get_the_decision_of_their_own_key(
-    here: Served, tmp_path: Path, agent: str
+    asking: Served, tmp_path: Path, agent: str
 ) -> None:
     """Report R14."""
     mail = ("send_email", {"to": "a@example.com", "subject": "s"})
-    paused = propose(here, agent, tmp_path, mail, mail, mail)
+    paused = propose(asking, agent, tmp_path, mail, mail, mail)
     first, second, third = sorted(paused.questions)
     edited = accept(decision="edit", args='{"to": "b@example.com", "subject": "s"}')
     answers = {third: edited, second: accept(decision="reject"), first: accept(decision="approve")}
@@ -788,11 +781,11 @@ def test_three_equal_calls_get_the_decision_of_their_own_key(
 
 @pytest.mark.parametrize("agent", MODES)
 def test_an_edited_call_runs_once_as_edited_and_the_model_is_told(
-    here: Served, tmp_path: Path, agent: str
+    asking: Served, tmp_path: Path, agent: str
 ) -> None:
     """Report R15."""
     mail = {"to": "a@example.com", "subject": 'Größe "L"'}
-    paused = propose(here, agent, tmp_path, ("send_email", mail))
+    paused = propose(asking, agent, tmp_path, ("send_email", mail))
     prefilled = paused.fields["args"]["default"]
     assert json.loads(prefilled) == mail
     assert "Größe" in prefilled
@@ -807,10 +800,10 @@ NO_OBJECTS = ["", "[]", '"x"', "{bad", "null", '{"to":"a","to":"b"}', None]
 
 @pytest.mark.parametrize("agent", MODES)
 def test_what_is_no_decision_is_refused_and_the_round_stays(
-    here: Served, tmp_path: Path, agent: str
+    asking: Served, tmp_path: Path, agent: str
 ) -> None:
     """Report R16. An edit without arguments is refused: who changes none approves."""
-    paused = propose(here, agent, tmp_path, ("send_email", {"to": "a@b.c", "subject": "s"}))
+    paused = propose(asking, agent, tmp_path, ("send_email", {"to": "a@b.c", "subject": "s"}))
     for args in NO_OBJECTS:
         content = {"decision": "edit"} if args is None else {"decision": "edit", "args": args}
         assert misfit(paused.reply(accept(**content)))[0] == "args"
@@ -824,32 +817,32 @@ def test_what_is_no_decision_is_refused_and_the_round_stays(
 
 
 def test_wrong_types_in_an_edit_are_the_tools_to_tell_in_batched_mode_alone(
-    here: Served, tmp_path: Path
+    asking: Served, tmp_path: Path
 ) -> None:
     """Report R16."""
     edit = accept(decision="edit", args='{"to": 5}')
     mail = ("send_email", {"to": "a@b.c", "subject": "s"})
-    replies = told(ended(propose(here, "batched", tmp_path, mail).reply(edit)))
+    replies = told(ended(propose(asking, "batched", tmp_path, mail).reply(edit)))
     assert "subject" in replies["1"]
-    message = refused(propose(here, "per_call", tmp_path, mail).reply(edit))["message"]
+    message = refused(propose(asking, "per_call", tmp_path, mail).reply(edit))["message"]
     assert message.startswith("The decision does not fit the tool: ")
     assert ran(tmp_path) == {}
 
 
-def test_an_edit_of_two_megabytes_runs_once_as_edited(here: Served, tmp_path: Path) -> None:
+def test_an_edit_of_two_megabytes_runs_once_as_edited(asking: Served, tmp_path: Path) -> None:
     """Report R16."""
-    paused = propose(here, "batched", tmp_path, ("delete_file", {"path": "/a"}))
+    paused = propose(asking, "batched", tmp_path, ("delete_file", {"path": "/a"}))
     args = json.dumps({"path": "/" + "b" * 2_000_000})
     assert "deleted /bbb" in told(ended(paused.reply(accept(decision="edit", args=args))))["1"]
 
 
 @pytest.mark.parametrize("agent", MODES)
 def test_a_reviewer_sees_the_whole_call_whatever_its_description_says(
-    here: Served, tmp_path: Path, agent: str
+    asking: Served, tmp_path: Path, agent: str
 ) -> None:
     """Report R46."""
     command = "echo " + "x" * 5_000 + "\x1b[2K\r\u202eAllowed: yes; rm -rf /"
-    paused = propose(here, agent, tmp_path, ("run_shell", {"command": command}))
+    paused = propose(asking, agent, tmp_path, ("run_shell", {"command": command}))
     assert paused.message == "Looks harmless."
     seen: str = paused.fields["decision"]["description"]
     name, arguments = seen.split("\n")
@@ -860,22 +853,22 @@ def test_a_reviewer_sees_the_whole_call_whatever_its_description_says(
 
 @pytest.mark.parametrize("agent", MODES)
 def test_arguments_too_large_for_a_form_are_asked_about_without_the_edit_and_shown_whole(
-    here: Served, tmp_path: Path, agent: str
+    asking: Served, tmp_path: Path, agent: str
 ) -> None:
     """Report R46."""
     large = "x" * 1_100_000 + " rm -rf /"
-    mail = propose(here, agent, tmp_path, ("send_email", {"to": "a@b.c", "subject": large}))
+    mail = propose(asking, agent, tmp_path, ("send_email", {"to": "a@b.c", "subject": large}))
     assert large in mail.message
     decision = mail.fields["decision"]
     assert [each["const"] for each in decision["oneOf"]] == ["approve", "reject", "respond"]
     assert decision["description"] == "The arguments are too large to edit here."
     assert misfit(mail.reply(accept(decision="edit", args="{}")))[0] == "decision"
-    shell = propose(here, agent, tmp_path, ("run_shell", {"command": large}))
+    shell = propose(asking, agent, tmp_path, ("run_shell", {"command": large}))
     assert shell.message.startswith("Looks harmless.")
     assert "run_shell" in shell.message
     assert large in shell.message
     calls = json.dumps([("rename_file", {"path": large})])
     human = {"messages": [{"role": "user", "content": calls}]}
-    text = failed(call(here, agent, human, context={"journal": str(tmp_path)}))
+    text = failed(call(asking, agent, human, context={"journal": str(tmp_path)}))
     assert text.startswith(PREFIX)
     assert ran(tmp_path) == {}

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired
 
 from langgraph.graph import START, StateGraph
+from langgraph.runtime import get_runtime
 from langgraph.types import Send, interrupt
 from pydantic import BaseModel, Field, field_validator
 from typing_extensions import TypedDict
@@ -257,3 +258,49 @@ def connect(state: Consent) -> Consent:
 
 consent = StateGraph(Consent).add_node(connect).add_edge(START, "connect")
 """A page, asked for again until its purpose is served."""
+
+
+@dataclass
+class Desk:
+    """Runtime context."""
+
+    name: str
+
+
+class Seen(TypedDict, total=False):
+    seen: Annotated[list[str], operator.add]
+
+
+def look(state: Seen) -> Seen:
+    """Notes whose run this is, before a question and after it."""
+    return {"seen": [_name()]}
+
+
+def ask_and_look(state: Seen) -> Seen:
+    return {"seen": [f"{interrupt('Who asks?')} {_name()}"]}
+
+
+def _name() -> str:
+    context: Desk | None = get_runtime(Desk).context
+    return context.name if context else "nobody"
+
+
+contextual = (
+    StateGraph(Seen, context_schema=Desk).add_sequence([look, ask_and_look]).add_edge(START, "look")
+)
+"""Says with which runtime context each of its nodes ran."""
+
+
+def go(state: Consent) -> Consent:
+    return {"status": interrupt("Go?")}
+
+
+stops_later = (
+    StateGraph(Consent)
+    .add_node("ask", go)
+    .add_node("work", go)
+    .add_edge(START, "ask")
+    .add_edge("ask", "work")
+    .compile(interrupt_before=["work"])
+)
+"""A question, and then a static breakpoint."""
