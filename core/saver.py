@@ -133,6 +133,9 @@ class CallState:
             self._checkpoints.setdefault(ns, {})[id] = _Saved(
                 parent, json.loads(checkpoint), json.loads(metadata), loaded=True, durable=True
             )
+        for ns, chain in self._checkpoints.items():
+            in_order = sorted(chain, key=lambda id, chain=chain: chain[id].metadata.get("step", -2))
+            self._checkpoints[ns] = {id: chain[id] for id in in_order}
         for ns, channel, version, type_, blob in rows.blobs:
             self._blobs[ns, channel, version] = (type_, bytes(blob))
         self._stored_blobs.update(self._blobs)
@@ -190,7 +193,7 @@ class CallState:
             chain = self._checkpoints.get(ns, {})
             if not chain or (id is not None and id not in chain):
                 return None
-            id = id if id is not None else max(chain)
+            id = id if id is not None else _newest(chain)
             return self._tuple(ns, id, chain[id], serde)
 
     def _tuple(self, ns: str, id: str, saved: _Saved, serde: SerializerProtocol) -> CheckpointTuple:
@@ -301,7 +304,7 @@ class CallState:
 
     def _head(self, ns: str) -> dict[tuple[str, int], _Write]:
         chain = self._checkpoints.get(ns)
-        return self._writes.get((ns, max(chain)), {}) if chain else {}
+        return self._writes.get((ns, _newest(chain)), {}) if chain else {}
 
     def _unfinished(self, ns: str) -> set[str]:
         writes = self._head(ns)
@@ -343,7 +346,7 @@ class CallState:
 
     def forget_finished_subgraphs(self) -> None:
         """Drop the subgraph calls of earlier supersteps: no task that is left will read them."""
-        root = max(self._checkpoints.get("", {"": None}))
+        root = _newest(self._checkpoints[""]) if "" in self._checkpoints else ""
         for ns in list(self._checkpoints):
             if ":" in ns and all(
                 saved.metadata.get("parents", {}).get("") != root
@@ -563,6 +566,12 @@ class CallSaver(BasePostgresSaver):
     ) -> None:
         id: str = _configurable(config)["checkpoint_id"]
         self.state.put_writes(_namespace(config), id, writes, task_id, task_path)
+
+
+def _newest(chain: dict[str, _Saved]) -> str:
+    """The id of the last checkpoint of a namespace: they stand in the order of their steps. The
+    ids themselves tell the time, and clocks differ from machine to machine."""
+    return next(reversed(chain))
 
 
 def _namespace(config: RunnableConfig) -> str:

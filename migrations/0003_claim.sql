@@ -65,20 +65,21 @@ BEGIN
         JOIN intermezzo_rounds AS r ON r.call_id = c.id AND r.number = the_number
         LEFT JOIN intermezzo_rounds AS n ON n.call_id = c.id AND n.number = r.number + 1
         WHERE c.id = the_call AND c.agent = the_agent AND c.expires_at > intermezzo_now()
+    ), stored AS (
+        -- By step, not by id: an id tells the time, and clocks differ from machine to machine.
+        SELECT h.checkpoint_ns AS ns, h.checkpoint_id AS id, h.parent_checkpoint_id AS parent,
+               h.checkpoint, h.metadata,
+               row_number() OVER (
+                   PARTITION BY h.checkpoint_ns
+                   ORDER BY (h.metadata ->> 'step')::integer DESC, h.checkpoint_id DESC) AS age,
+               bool_or(h.metadata ? 'counters_since_delta_snapshot') OVER (
+                   PARTITION BY h.checkpoint_ns) AS delta
+        FROM seen JOIN checkpoints AS h ON seen.won AND h.thread_id = the_call::text
     ), heads AS MATERIALIZED (
         -- The newest checkpoint of each namespace; with a DeltaChannel, whose value is spread over
         -- a chain of checkpoints, all of them.
-        SELECT h.checkpoint_ns AS ns, h.checkpoint_id AS id, h.parent_checkpoint_id AS parent,
-               h.checkpoint, h.metadata
-        FROM seen JOIN checkpoints AS h ON seen.won AND h.thread_id = the_call::text
-        WHERE h.checkpoint_id = (
-                SELECT max(newest.checkpoint_id) FROM checkpoints AS newest
-                WHERE newest.thread_id = the_call::text
-                  AND newest.checkpoint_ns = h.checkpoint_ns)
-           OR EXISTS (
-                SELECT 1 FROM checkpoints AS delta
-                WHERE delta.thread_id = the_call::text AND delta.checkpoint_ns = h.checkpoint_ns
-                  AND delta.metadata ? 'counters_since_delta_snapshot')
+        SELECT ns, id, parent, stored.checkpoint, stored.metadata FROM stored
+        WHERE age = 1 OR delta
     ), blobs AS (
         SELECT DISTINCT ON (b.checkpoint_ns, b.channel, b.version)
                b.checkpoint_ns AS ns, b.channel, b.version, b.type, b.blob

@@ -14,6 +14,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from langgraph.checkpoint.base.id import uuid6
 
 from core.catalog import Catalog
 from core.errors import RetryLater
@@ -293,3 +294,19 @@ async def test_a_claim_that_lapsed_while_the_agent_was_loaded_is_not_run_under(
     assert '"ask=yes"' in said(result)
     assert "a claim was lost" in caplog.text
     assert here.ran() == {"before": 1, "ask?": 2, "ask": 1}
+
+
+async def test_a_machine_whose_clock_is_ahead_leaves_calls_that_others_go_on_with(
+    here: Instance, processes: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LangGraph names checkpoints by the time, and takes the last name for the newest."""
+    ahead = uuid6().time + 36_000_000_000  # an hour, in units of 100 ns
+    monkeypatch.setattr("langgraph.checkpoint.base.id._last_v6_timestamp", ahead)
+    asked = await here.asks("then")
+    answers = accept(asked, Go="yes")
+    (here.journal / "crash-ship").touch()
+    assert processes.send("then", answers, asked.request_state).killed()
+    move(processes.database, seconds=11)
+    result = processes.send("then", answers, asked.request_state).one()
+    assert '["ask=yes","charge","ship"]' in result.text
+    assert here.ran() == {"ask?": 2, "ask": 1, "charge": 1, "ship": 1}
