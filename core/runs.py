@@ -140,6 +140,8 @@ class Run:
                 output_keys=graph.output_channels,  # as `ainvoke` has it: the output, not the state
                 stream_mode=modes,  # pyright: ignore[reportArgumentType] - a list of literals
                 # In a stored call LangGraph waits for each checkpoint before the next step.
+                # A first one does not, but `exit` would forget what has finished in a graph that a
+                # node called before it asked: that would run again.
                 durability="sync" if durable else "async",
                 subgraphs=telling,  # what is written there is told too
             )
