@@ -8,6 +8,12 @@ from typing import Final
 
 PREFIX: Final = "This tool needs input that can't be asked over MCP"
 
+BREAKPOINT: Final = (
+    "It stopped at a static breakpoint (interrupt_before or interrupt_after), which asks nothing."
+    " Call interrupt() in a node instead."
+)
+"""The reason where a graph stopped and nothing is pending."""
+
 
 class CannotAsk(Exception):
     """No question can be made of a pause; the call ends."""

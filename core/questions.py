@@ -26,13 +26,12 @@ from typing import Any, Final, Self
 
 from core import plain, relays, reviews, typed
 from core.answers import Answer, Given, Unfit, Withheld, parse
-from core.cannot_ask import CannotAsk
+from core.cannot_ask import BREAKPOINT, CannotAsk
 from core.drafts import Draft, Question, Shape, draft
 from core.pending import Pending, as_json, ordered
 
 __all__ = [
     "Asked",
-    "CannotAsk",
     "Ended",
     "Missing",
     "Pending",
@@ -177,10 +176,7 @@ def ask(pending: Sequence[Pending]) -> Round:
     """
     each_once = ordered(pending)
     if not each_once:
-        raise CannotAsk(
-            "It stopped at a static breakpoint (interrupt_before or interrupt_after), which asks"
-            " nothing. Call interrupt() in a node instead."
-        )
+        raise CannotAsk(BREAKPOINT)
     questions: dict[str, Question] = {}
     asked: list[Asked] = []
     seen: Counter[str] = Counter()

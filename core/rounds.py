@@ -26,6 +26,7 @@ from uuid import UUID, uuid4
 from core import account, canonical
 from core.bounds import fitting
 from core.caller import Permit, Threads
+from core.cannot_ask import BREAKPOINT, CannotAsk
 from core.catalog import Catalog
 from core.errors import (
     InternalError,
@@ -36,7 +37,7 @@ from core.errors import (
     RetryLater,
 )
 from core.protocol import InputRequired, ToolResult, error_result
-from core.questions import CannotAsk, Ended, Missing, Resume, Round, as_json, ask, read
+from core.questions import Ended, Missing, Resume, Round, as_json, ask, read
 from core.records import (
     Asking,
     Claim,
@@ -71,10 +72,6 @@ LEASE: Final = timedelta(seconds=10)
 
 CANNOT_ANSWER: Final = "This tool paused to ask for human input, and this client can't answer it."
 CANNOT_RESUME: Final = "This tool paused to ask for human input, and this call can't be resumed."
-BREAKPOINT: Final = (
-    "This tool stopped at a static breakpoint (interrupt_before or interrupt_after), which can't be"
-    " resumed over MCP."
-)
 OUT_OF_TIME: Final = "This tool ran out of time. Nothing was kept: call it again."
 OTHER_ANSWERS: Final = "This round was already answered with other answers"
 
@@ -240,7 +237,7 @@ class Rounds:
             return render(ended.output, tool=call.tool)
         if isinstance(ended, Stopped):
             if call.modern and call.modes:
-                return error_result(BREAKPOINT)
+                return error_result(str(CannotAsk(BREAKPOINT)))
             return render(ended.output, tool=call.tool)
         if not call.modern:
             return error_result(CANNOT_ANSWER, as_json(ended.pending))

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from core.cannot_ask import BREAKPOINT, PREFIX
 from core.errors import InvalidParams, InvalidRequestState, MissingCapability
-from core.rounds import BREAKPOINT, CANNOT_ANSWER, OTHER_ANSWERS
+from core.rounds import CANNOT_ANSWER, OTHER_ANSWERS
 from tests.conversation import Instance, accept, instance, rows, said
 
 pytestmark = pytest.mark.anyio
@@ -313,7 +314,7 @@ async def test_a_later_round_that_the_client_cannot_show_waits_for_one_that_can(
 async def test_a_static_breakpoint_is_an_error_for_a_client_that_can_be_asked(
     here: Instance, database: str
 ) -> None:
-    assert said(await here.ends("breakpoint_before")) == BREAKPOINT
+    assert said(await here.ends("breakpoint_before")) == f"{PREFIX}. {BREAKPOINT}"
     for client in ({"modes": frozenset[str]()}, {"modes": frozenset[str](), "modern": False}):
         result = await here.ends("breakpoint_before", **client)
         assert not result.is_error
