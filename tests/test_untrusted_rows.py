@@ -50,6 +50,9 @@ async def test_every_declared_kind_of_value_survives_a_pause_as_itself(
 # What somebody who can write rows may try. Each would make the file that `touch` makes.
 
 
+RUN = ("subprocess", "getoutput")
+
+
 def ext(code: int, *content: Any) -> tuple[str, bytes]:
     return "msgpack", ormsgpack.packb(ormsgpack.Ext(code, ormsgpack.packb(content)))
 
@@ -63,7 +66,7 @@ class Bomb:
 
 
 def constructor(version: int, command: str) -> bytes:
-    made = {"lc": version, "type": "constructor", "id": ["subprocess", "getoutput"]}
+    made = {"lc": version, "type": "constructor", "id": [*RUN]}
     given = {"kwargs": {"cmd": command}} if version == 1 else {"args": [command]}
     return json.dumps({**made, **given}).encode()
 
@@ -77,19 +80,15 @@ FORMS = (
 def bomb(form: str, command: str) -> tuple[str, bytes]:
     """A value's type and bytes."""
     if form == "in a list":
-        inner = ormsgpack.Ext(0, ormsgpack.packb(("subprocess", "getoutput", command)))
+        inner = ormsgpack.Ext(0, ormsgpack.packb((*RUN, command)))
         return "msgpack", ormsgpack.packb([{"a": [inner]}])
     evil: dict[str, tuple[str, bytes]] = {
-        "single": ext(jsonplus.EXT_CONSTRUCTOR_SINGLE_ARG, "subprocess", "getoutput", command),
-        "positional": ext(jsonplus.EXT_CONSTRUCTOR_POS_ARGS, "subprocess", "getoutput", [command]),
-        "keywords": ext(
-            jsonplus.EXT_CONSTRUCTOR_KW_ARGS, "subprocess", "getoutput", {"cmd": command}
-        ),
+        "single": ext(jsonplus.EXT_CONSTRUCTOR_SINGLE_ARG, *RUN, command),
+        "positional": ext(jsonplus.EXT_CONSTRUCTOR_POS_ARGS, *RUN, [command]),
+        "keywords": ext(jsonplus.EXT_CONSTRUCTOR_KW_ARGS, *RUN, {"cmd": command}),
         "method": ext(jsonplus.EXT_METHOD_SINGLE_ARG, "os", "sys", command, "exit"),
-        "pydantic 1": ext(jsonplus.EXT_PYDANTIC_V1, "subprocess", "getoutput", {"cmd": command}),
-        "pydantic 2": ext(
-            jsonplus.EXT_PYDANTIC_V2, "subprocess", "getoutput", {"cmd": command}, "x"
-        ),
+        "pydantic 1": ext(jsonplus.EXT_PYDANTIC_V1, *RUN, {"cmd": command}),
+        "pydantic 2": ext(jsonplus.EXT_PYDANTIC_V2, *RUN, {"cmd": command}, "x"),
         "json 1": ("json", constructor(1, command)),
         "json 2": ("json", constructor(2, command)),
         "json eval": (
