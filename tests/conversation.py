@@ -21,6 +21,7 @@ from core.protocol import InputRequired, ToolResult
 from core.request_state import KeyRing
 from core.rounds import Call, Rounds
 from core.store import Store
+from tests.agents.journal import noted
 
 AGENTS = Path(__file__).parent / "agents" / "langgraph.json"
 KEY = "correct-horse-battery-staple-0123456789"
@@ -73,8 +74,7 @@ class Instance:
 
     def ran(self) -> Counter[str]:
         """How often each node ran."""
-        notes = self.journal / "ran"
-        return Counter(notes.read_text(encoding="utf-8").split()) if notes.exists() else Counter()
+        return noted(self.journal)
 
 
 @asynccontextmanager

@@ -2,13 +2,13 @@
 whose tools allow less than it does."""
 
 import json
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from core.cannot_ask import PREFIX
+from tests.agents.journal import noted
 from tests.calling import Pause, accept, call, ended, failed, refused
 from tests.served import Served, error
 
@@ -154,11 +154,6 @@ def propose(
     return Pause.of(asking, agent, human, context={"journal": str(journal)})
 
 
-def ran(journal: Path) -> Counter[str]:
-    notes = journal / "ran"
-    return Counter(notes.read_text(encoding="utf-8").split()) if notes.exists() else Counter()
-
-
 def test_the_form_has_what_the_decisions_need_and_others_are_refused(
     asking: Served, tmp_path: Path, mailer: str
 ) -> None:
@@ -175,7 +170,7 @@ def test_the_form_has_what_the_decisions_need_and_others_are_refused(
         for decision in {"approve", "edit", "reject", "respond"} - set(decisions):
             content = {"decision": decision, "args": "{}", "message": "m"}
             assert refused(paused.reply(accept(**content)))["message"] == MISMATCH
-    assert ran(tmp_path) == {}
+    assert noted(tmp_path) == {}
 
 
 def test_a_decline_where_no_rejection_is_allowed_ends_the_call(
@@ -183,7 +178,7 @@ def test_a_decline_where_no_rejection_is_allowed_ends_the_call(
 ) -> None:
     paused = propose(asking, mailer, tmp_path, ("delete_file", {"path": "/a"}))
     assert failed(paused.reply({"action": "decline"})) == VECTORS["text"]["declined"]
-    assert ran(tmp_path) == {}
+    assert noted(tmp_path) == {}
 
 
 def test_an_edited_call_runs_once_as_edited(asking: Served, tmp_path: Path, mailer: str) -> None:
@@ -191,7 +186,7 @@ def test_an_edited_call_runs_once_as_edited(asking: Served, tmp_path: Path, mail
     edit = accept(decision="edit", args='{"path": "/b"}')
     for _ in range(3):
         ended(paused.reply(edit))
-    assert ran(tmp_path) == {"rename:/b": 1}
+    assert noted(tmp_path) == {"rename:/b": 1}
 
 
 def test_arguments_that_another_document_describes_are_asked_about_unchecked(
@@ -199,7 +194,7 @@ def test_arguments_that_another_document_describes_are_asked_about_unchecked(
 ) -> None:
     paused = propose(asking, mailer, tmp_path, ("lookup", {"what": "x"}))
     ended(paused.reply(accept(decision="edit", args='{"what": 5}')))
-    assert ran(tmp_path) == {"lookup": 1}
+    assert noted(tmp_path) == {"lookup": 1}
 
 
 def test_arguments_too_large_to_prefill_are_asked_about_without_the_edit(
@@ -211,7 +206,7 @@ def test_arguments_too_large_to_prefill_are_asked_about_without_the_edit(
     assert [each["const"] for each in paused.fields["decision"]["oneOf"]] == ["approve"]
     assert large in paused.message
     ended(paused.reply(accept(decision="approve")))
-    assert sum(ran(tmp_path).values()) == 1
+    assert sum(noted(tmp_path).values()) == 1
 
 
 def test_arguments_too_large_to_prefill_of_a_call_that_allows_nothing_else_can_not_be_asked(

@@ -2,7 +2,6 @@
 report's. Nothing here knows how the product works inside."""
 
 import json
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import httpx
 import pytest
 
 from core.cannot_ask import PREFIX
+from tests.agents.journal import noted
 from tests.calling import (
     Pause,
     accept,
@@ -28,12 +28,6 @@ from tests.served import ASKING, Served, error, post_older, serving
 MISMATCH = "Form content does not match requestedSchema"
 DECLINED = "The request for input was declined."
 CANCELLED = "The request for input was cancelled."
-
-
-def ran(journal: Path) -> Counter[str]:
-    """How often each node and each tool ran."""
-    notes = journal / "ran"
-    return Counter(notes.read_text(encoding="utf-8").split()) if notes.exists() else Counter()
 
 
 def unasked(asking: Served, **raised: Any) -> str:
@@ -68,9 +62,9 @@ def test_an_accept_without_content_is_refused_by_field_and_the_right_answer_stil
     paused = ask(asking, schema=schema, journal=str(tmp_path))
     for answer in (accept(), {"action": "accept"}, {"action": "accept", "content": None}):
         assert misfit(paused.reply(answer)) == ("n", '"n" is a required property')
-    assert ran(tmp_path) == {"ask": 1}
+    assert noted(tmp_path) == {"ask": 1}
     assert got(paused.reply(accept(n=2))) == {"n": 2}
-    assert ran(tmp_path) == {"ask": 2}
+    assert noted(tmp_path) == {"ask": 2}
 
 
 @pytest.mark.parametrize(("action", "text"), [("decline", DECLINED), ("cancel", CANCELLED)])
@@ -81,7 +75,7 @@ def test_a_refusal_that_no_human_gave_ends_one_call_and_poisons_no_other(
     paused = ask(asking, journal=str(tmp_path))
     assert failed(paused.reply({"action": action})) == text
     assert failed(paused.reply({"action": action})) == text, "a stored outcome"
-    assert ran(tmp_path) == {"ask": 1}
+    assert noted(tmp_path) == {"ask": 1}
     again = ask(asking, journal=str(tmp_path))
     assert again.questions == paused.questions
     assert got(again.reply(accept(response="yes"))) == "yes"
@@ -111,13 +105,13 @@ def test_a_partial_answer_moves_nothing_and_all_together_move_each_node_once(
     """Report R11."""
     paused = Pause.of(asking, "pair", {"journal": str(tmp_path)})
     left, right = paused.keys()["Left?"], paused.keys()["Right?"]
-    before = ran(tmp_path)
+    before = noted(tmp_path)
     for partial in ({left: accept(response="l")}, {right: accept(response="r")}):
         assert asked(paused.send(partial)) == (paused.questions, paused.state)
-    assert ran(tmp_path) == before
+    assert noted(tmp_path) == before
     text = ended(paused.send({left: accept(response="l"), right: accept(response="r")}))
     assert json.loads(text)["answers"] == ["left=l", "right=r"]
-    assert ran(tmp_path) == {"left?": 2, "right?": 2, "left": 1, "right": 1}
+    assert noted(tmp_path) == {"left?": 2, "right?": 2, "left": 1, "right": 1}
 
 
 def test_the_same_question_again_is_another_round_and_a_stale_answer_never_feeds_it(
@@ -132,8 +126,8 @@ def test_the_same_question_again_is_another_round_and_a_stale_answer_never_feeds
     assert asked(first.reply(accept(response="abc"))) == (second.questions, second.state)
     refused(first.reply(accept(response="42")))
     assert json.loads(ended(third.reply(accept(response="42"))))["answers"] == ["age=42"]
-    assert ran(tmp_path)["age"] == 1
-    assert ran(tmp_path)["age?"] == 4, "what stands before a question runs again for each answer"
+    assert noted(tmp_path)["age"] == 1
+    assert noted(tmp_path)["age?"] == 4, "what stands before a question runs again for each answer"
 
 
 FALSY: list[tuple[Any, Any]] = [
@@ -414,7 +408,7 @@ def test_a_malformed_state_starts_no_fresh_call(asking: Served, tmp_path: Path, 
     wanted = {"value": "Q?", "journal": str(tmp_path)}
     refused(call(asking, "one", wanted, requestState=state))
     refused(call(asking, "one", wanted, requestState=state, inputResponses={}))
-    assert ran(tmp_path) == {}
+    assert noted(tmp_path) == {}
 
 
 @pytest.mark.parametrize("responses", [[], "x", None, {"k": "yes"}, {"k": None}, {"k": []}])
@@ -424,11 +418,11 @@ def test_malformed_answers_start_no_fresh_call_and_leave_a_round_open(
     """Report R27."""
     wanted = {"value": "Q?", "journal": str(tmp_path)}
     refused(call(asking, "one", wanted, inputResponses=responses))
-    assert ran(tmp_path) == {}
+    assert noted(tmp_path) == {}
     paused = Pause.of(asking, "one", wanted)
     refused(paused.send(responses))
     refused(paused.reply(accept(response="x"), requestState=paused.state + "\n"))
-    assert ran(tmp_path) == {"ask": 1}
+    assert noted(tmp_path) == {"ask": 1}
     assert asked(call(asking, "one", wanted, requestState=paused.state)) == (
         paused.questions,
         paused.state,
@@ -447,7 +441,7 @@ def test_unknown_keys_are_ignored_and_a_key_must_match_exactly(
     right = accept(response="x")
     for key in ("undefined", "", other.key, paused.key.upper(), f"{paused.key} "):
         assert asked(paused.send({key: right})) == (paused.questions, paused.state)
-    assert ran(tmp_path) == {"ask": 1}
+    assert noted(tmp_path) == {"ask": 1}
     assert got(paused.send({paused.key: right, "undefined": {}, "": right})) == "x"
 
 
@@ -531,7 +525,7 @@ def test_a_static_breakpoint_is_an_error_for_whoever_could_answer_and_a_result_f
     }
     older = post_older(asking.url, "tools/call", name="breakpoint_before", arguments=wanted)
     assert json.loads(older.json()["result"]["content"][0]["text"])["journal"] == str(tmp_path)
-    assert ran(tmp_path) == {}
+    assert noted(tmp_path) == {}
 
 
 def test_a_tool_is_asked_through_wrappers_and_retries_that_catch_errors(
@@ -544,7 +538,7 @@ def test_a_tool_is_asked_through_wrappers_and_retries_that_catch_errors(
         paused = propose(asking, agent, journal, ("pay", {"amount": 1}))
         assert paused.message == "Pay 1?"
         ended(paused.reply(accept(response="yes")))
-        assert ran(journal) == {"pay:yes": 1}
+        assert noted(journal) == {"pay:yes": 1}
 
 
 def test_a_question_that_a_node_swallows_is_not_asked(asking: Served, tmp_path: Path) -> None:
@@ -577,8 +571,8 @@ def test_questions_of_a_subgraph_in_a_subgraph_come_in_order_and_nothing_starts_
     assert second.message == "Inner B?"
     answers = json.loads(ended(second.reply(accept(response="b"))))["answers"]
     assert answers == ["inner_first=a", "inner_second=b"]
-    assert ran(tmp_path)["inner_first"] == ran(tmp_path)["inner_second"] == 1
-    assert ran(tmp_path)["inner_first?"] == 2
+    assert noted(tmp_path)["inner_first"] == noted(tmp_path)["inner_second"] == 1
+    assert noted(tmp_path)["inner_first?"] == 2
 
 
 def test_an_entrypoint_asks_one_question_and_its_finished_task_does_not_run_again(
@@ -588,7 +582,7 @@ def test_an_entrypoint_asks_one_question_and_its_finished_task_does_not_run_agai
     paused = Pause.of(asking, "functional", {"journal": str(tmp_path)})
     assert paused.message == "Ship?"
     assert json.loads(ended(paused.reply(accept(response="yes")))) == {"all": "charged yes shipped"}
-    assert ran(tmp_path)["charge"] == ran(tmp_path)["ship"] == 1
+    assert noted(tmp_path)["charge"] == noted(tmp_path)["ship"] == 1
 
 
 def test_inner_questions_with_one_key_are_two_and_each_branch_is_answered_under_its_own(
@@ -687,7 +681,7 @@ def test_a_tool_beside_an_asking_one_runs_once_when_each_call_has_a_task(
     assert sorted(paused.keys()) == ["Pay 1?", "Pay 2?"]
     answers = {key: accept(response=text[4]) for text, key in paused.keys().items()}
     ended(paused.send(answers))
-    assert ran(tmp_path) == {"pay:1": 1, "pay:2": 1, "log": 1}
+    assert noted(tmp_path) == {"pay:1": 1, "pay:2": 1, "log": 1}
 
 
 def test_an_asking_tool_that_shares_its_task_with_another_is_not_asked(
@@ -720,7 +714,7 @@ def test_a_declined_review_is_a_rejection_where_one_is_allowed_and_ends_the_call
         propose(asking, agent, tmp_path, ("send_email", {"to": "a@b.c", "subject": "s"})),
     ):
         assert failed(paused.reply({"action": "cancel"})) == CANCELLED
-    assert ran(tmp_path) == {}
+    assert noted(tmp_path) == {}
 
 
 @pytest.mark.parametrize("agent", MODES)
@@ -735,7 +729,7 @@ def test_gated_calls_are_asked_about_and_the_others_just_run(
     assert first[:-2] == second[:-2]
     answers = {first: accept(decision="approve"), second: accept(decision="reject", message="no")}
     replies = told(ended(paused.send(answers)))
-    assert ran(tmp_path) == {"send:a@example.com": 1, "read:mon": 1}
+    assert noted(tmp_path) == {"send:a@example.com": 1, "read:mon": 1}
     assert replies["1"] == 'Sent "s" to a@example.com.'
     assert replies["2"] == "free"
     assert "reason: no" in replies["3"]
@@ -759,7 +753,7 @@ def test_keys_decide_about_calls_and_never_the_order_of_the_answers(
     if list(answers) == list(paused.questions):
         answers = dict(reversed(answers.items()))
     ended(paused.send(answers))
-    assert ran(tmp_path) == {"delete:/a": 1}
+    assert noted(tmp_path) == {"delete:/a": 1}
 
 
 @pytest.mark.parametrize("agent", MODES)
@@ -773,7 +767,7 @@ def test_three_equal_calls_get_the_decision_of_their_own_key(
     edited = accept(decision="edit", args='{"to": "b@example.com", "subject": "s"}')
     answers = {third: edited, second: accept(decision="reject"), first: accept(decision="approve")}
     replies = told(ended(paused.send(answers)))
-    assert ran(tmp_path) == {"send:a@example.com": 1, "send:b@example.com": 1}
+    assert noted(tmp_path) == {"send:a@example.com": 1, "send:b@example.com": 1}
     assert replies["1"] == 'Sent "s" to a@example.com.'
     assert "was not executed" in replies["2"]
     assert "b@example.com" in replies["3"]
@@ -791,7 +785,7 @@ def test_an_edited_call_runs_once_as_edited_and_the_model_is_told(
     assert "Größe" in prefilled
     edited = prefilled.replace("a@example.com", "b@example.com")
     replies = told(ended(paused.reply(accept(decision="edit", args=edited))))
-    assert ran(tmp_path) == {"send:b@example.com": 1}
+    assert noted(tmp_path) == {"send:b@example.com": 1}
     assert "a human reviewer replaced this tool call" in replies["1"]
 
 
@@ -811,7 +805,7 @@ def test_what_is_no_decision_is_refused_and_the_round_stays(
         assert misfit(paused.reply(accept(decision="respond", **message)))[0] == "message"
     for decision in ("maybe", "APPROVE", "", 1):
         assert misfit(paused.reply(accept(decision=decision)))[0] == "decision"
-    assert ran(tmp_path) == {}
+    assert noted(tmp_path) == {}
     leftovers = accept(decision="approve", args="{bad", message="left over")
     assert told(ended(paused.reply(leftovers)))["1"] == 'Sent "s" to a@b.c.'
 
@@ -826,7 +820,7 @@ def test_wrong_types_in_an_edit_are_the_tools_to_tell_in_batched_mode_alone(
     assert "subject" in replies["1"]
     message = refused(propose(asking, "per_call", tmp_path, mail).reply(edit))["message"]
     assert message.startswith("The decision does not fit the tool: ")
-    assert ran(tmp_path) == {}
+    assert noted(tmp_path) == {}
 
 
 def test_an_edit_of_two_megabytes_runs_once_as_edited(asking: Served, tmp_path: Path) -> None:
@@ -871,4 +865,4 @@ def test_arguments_too_large_for_a_form_are_asked_about_without_the_edit_and_sho
     human = {"messages": [{"role": "user", "content": calls}]}
     text = failed(call(asking, agent, human, context={"journal": str(tmp_path)}))
     assert text.startswith(PREFIX)
-    assert ran(tmp_path) == {}
+    assert noted(tmp_path) == {}

@@ -7,6 +7,7 @@ a process that is killed, and so that a test can act in the middle of a node.
 import os
 import signal
 import time
+from collections import Counter
 from pathlib import Path
 
 
@@ -18,6 +19,12 @@ def ran(journal: str, node: str) -> None:
     with (folder / "ran").open("a", encoding="utf-8") as notes:
         notes.write(f"{node}\n")
     _die(folder / f"crash-after-{node}")
+
+
+def noted(folder: Path) -> Counter[str]:
+    """How often each node ran."""
+    notes = folder / "ran"
+    return Counter(notes.read_text(encoding="utf-8").split()) if notes.exists() else Counter()
 
 
 def point(journal: str, name: str) -> None:

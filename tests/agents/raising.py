@@ -16,10 +16,11 @@ from typing import Annotated, Any, Literal, NotRequired
 from langgraph.graph import START, StateGraph
 from langgraph.runtime import get_runtime
 from langgraph.types import Send, interrupt
-from pydantic import BaseModel, Field, field_validator
+from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from tests.agents.journal import ran
+from tests.agents.stories import Even
 
 
 class Region(enum.StrEnum):
@@ -60,17 +61,6 @@ class Choices(BaseModel):
 class Moments(BaseModel):
     day: datetime.date
     at: datetime.datetime
-
-
-class Even(BaseModel):
-    number: int
-
-    @field_validator("number")
-    @classmethod
-    def even(cls, value: int) -> int:
-        if value % 2:
-            raise ValueError("an even number is needed")
-        return value
 
 
 @dataclass

@@ -6,7 +6,7 @@ from typing import Annotated, Any, NotRequired
 
 from langgraph.config import get_store
 from langgraph.graph import START, StateGraph
-from langgraph.types import Command, Send, interrupt
+from langgraph.types import Send, interrupt
 from pydantic import BaseModel, field_validator
 from typing_extensions import TypedDict
 
@@ -240,11 +240,6 @@ def broken(state: State) -> dict[str, Any]:
 
 
 failing = chain(broken=broken)
-
-
-def endless(state: State) -> Command[Any]:
-    interrupt("Again?")
-    return Command(goto="endless")
 
 
 def url(state: State) -> dict[str, Any]:
