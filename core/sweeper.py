@@ -25,20 +25,22 @@ _ALONE: LiteralString = "SELECT pg_try_advisory_xact_lock(115923220459118) AS al
 # skipping it, and one that lives keeps its call however late it is.
 _EXPIRED: LiteralString = """
 WITH expired AS (
-    SELECT id, agent FROM {schema}.intermezzo_calls
+    SELECT id, agent, expires_at FROM {schema}.intermezzo_calls
     WHERE expires_at <= {schema}.intermezzo_now()
-    ORDER BY expires_at LIMIT %(batch)s
+      AND (expires_at, id) > (%(moment)s::timestamptz, %(call)s::uuid)
+    ORDER BY expires_at, id LIMIT %(batch)s
 ), free AS (
     SELECT r.call_id FROM {schema}.intermezzo_rounds AS r
     WHERE r.call_id IN (SELECT id FROM expired) AND r.state <> 'settled'
       AND NOT (r.state = 'claimed' AND r.claimed_until > {schema}.intermezzo_now())
     FOR UPDATE SKIP LOCKED
 )
-SELECT id, agent, id IN (SELECT call_id FROM free) AS open FROM expired
-WHERE id IN (SELECT call_id FROM free)
-   OR NOT EXISTS (
-        SELECT 1 FROM {schema}.intermezzo_rounds AS r
-        WHERE r.call_id = id AND r.state <> 'settled')
+SELECT id, agent, expires_at, id IN (SELECT call_id FROM free) AS open,
+       id IN (SELECT call_id FROM free)
+       OR NOT EXISTS (
+            SELECT 1 FROM {schema}.intermezzo_rounds AS r
+            WHERE r.call_id = id AND r.state <> 'settled') AS free
+FROM expired ORDER BY expires_at, id
 """
 
 # Whatever lets a call live longer takes its open round first. That is locked by now, so a statement
@@ -65,26 +67,40 @@ async def sweep(store: Store, *, batch: int = BATCH) -> int:
         StoreError: the database failed; what was deleted so far stays deleted.
     """
     total = 0
+    after: dict[str, Any] = {"moment": "-infinity", "call": UUID(int=0)}
     while True:
         async with store.connection() as connection, connection.transaction():
-            ids = await _expired(store, connection, batch)
+            found = await _found(store, connection, batch, after)
+            ids = await _expired(store, connection, found)
             await _delete(store, connection, ids)
         total += len(ids)
-        if len(ids) < batch:
+        if len(found) < batch:
             return total
+        # On from here: a call that can't go yet holds up no other.
+        after = {"moment": found[-1]["expires_at"], "call": found[-1]["id"]}
         await asyncio.sleep(0)
 
 
-async def _expired(store: Store, connection: AsyncConnection[DictRow], batch: int) -> list[UUID]:
+async def _found(
+    store: Store, connection: AsyncConnection[DictRow], batch: int, after: dict[str, Any]
+) -> list[DictRow]:
+    """The next calls that have expired, in order; none when another sweep is at work."""
     row = await (await connection.execute(_ALONE)).fetchone()
     if row is None or not row["alone"]:
         return []
-    cursor = await connection.execute(store.statement(_EXPIRED), {"batch": batch})
-    found = await cursor.fetchall()
-    ids = {"ids": [each["id"] for each in found]}
+    cursor = await connection.execute(store.statement(_EXPIRED), {"batch": batch, **after})
+    return await cursor.fetchall()
+
+
+async def _expired(
+    store: Store, connection: AsyncConnection[DictRow], found: list[DictRow]
+) -> list[UUID]:
+    """Those of them that nobody is at work on or has asked again."""
+    free = [each for each in found if each["free"]]
+    ids = {"ids": [each["id"] for each in free]}
     cursor = await connection.execute(store.statement(_STILL_EXPIRED), ids)
     still = {each["id"] for each in await cursor.fetchall()}
-    expired = [each for each in found if each["id"] in still]
+    expired = [each for each in free if each["id"] in still]
     for each in expired:
         message = "a call expired unanswered" if each["open"] else "a call expired"
         log.info(message, extra={"call": str(each["id"]), "agent": each["agent"]})

@@ -204,6 +204,27 @@ async def test_a_claim_that_is_just_being_made_is_not_swept(here: Instance, data
     assert rows(database)["intermezzo_calls"] == 1
 
 
+async def test_calls_that_can_not_be_swept_yet_hold_no_others_up(
+    here: Instance, database: str, processes: Processes
+) -> None:
+    """The oldest ones are being resumed: they fill the first batches."""
+    for _ in range(10):
+        await here.asks("one")
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(
+            "UPDATE intermezzo_calls AS c SET expires_at = now() - interval '1 minute' * n.number"
+            " FROM (SELECT id, row_number() OVER () AS number FROM intermezzo_calls) AS n"
+            " WHERE c.id = n.id"
+        )
+        connection.execute(
+            "UPDATE intermezzo_rounds SET state = 'claimed', claim = gen_random_uuid(),"
+            " claimed_until = now() + interval '1 hour' WHERE call_id IN"
+            " (SELECT id FROM intermezzo_calls ORDER BY expires_at LIMIT 5)"
+        )
+    assert await sweep(here.store, batch=2) == 5
+    assert rows(database)["intermezzo_calls"] == 5
+
+
 async def test_a_claim_that_lapsed_does_not_keep_its_call(
     here: Instance, database: str, processes: Processes
 ) -> None:
