@@ -96,6 +96,20 @@ async def test_a_node_that_failed_after_its_answer_is_not_asked_about_beside_its
     assert here.ran() == {"paying": 1, "refunding?": 2, "refunding": 1}
 
 
+async def test_killed_in_an_error_handler_the_node_that_failed_does_not_run_again(
+    here: Instance, processes: Processes
+) -> None:
+    first = await here.asks("handled")
+    answers = accept(first, Pay="yes")
+    (here.journal / "crash-refunding").touch()
+    assert processes.send("handled", answers, first.request_state).killed()
+    move(processes.database, seconds=11)
+    second = await here.asks("handled", answers, first.request_state)
+    assert messages(second) == ["Refund?"]
+    await here.ends("handled", accept(second, Refund="all"), second.request_state)
+    assert here.ran()["paying"] == 1
+
+
 @pytest.mark.filterwarnings("ignore:NodeInterrupt is deprecated")
 async def test_an_interrupt_that_takes_no_answer_is_not_asked(here: Instance) -> None:
     """Its answer would be the answer to the next interrupt() of whichever node."""

@@ -43,6 +43,7 @@ def paying(state: State) -> dict[str, Any]:
 
 def refunding(state: State) -> dict[str, Any]:
     ran(state["journal"], "refunding?")
+    point(state["journal"], "refunding")
     answer = interrupt("Refund?")
     ran(state["journal"], "refunding")
     return {"answers": [f"refund={answer}"]}
