@@ -4,26 +4,20 @@ Opened when an agent first uses it. Its statements name no schema: it needs a ro
 leads to the tables.
 """
 
-import asyncio
-from weakref import WeakKeyDictionary
-
 from langgraph.store.postgres.aio import AsyncPostgresStore
 
 from core.store import Store
 
 
 class AgentStore:
-    """Opens the store, once per event loop."""
+    """Opens the store, once for the connections of an event loop."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._opened: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncPostgresStore] = (
-            WeakKeyDictionary()
-        )
+        self._opened: AsyncPostgresStore | None = None
 
     async def __call__(self) -> AsyncPostgresStore:
-        loop = asyncio.get_running_loop()
-        if (opened := self._opened.get(loop)) is None:
-            opened = AsyncPostgresStore(await self._store.pool())
-            self._opened[loop] = opened
-        return opened
+        pool = await self._store.pool()
+        if self._opened is None or self._opened.conn is not pool:
+            self._opened = AsyncPostgresStore(pool)
+        return self._opened

@@ -597,7 +597,7 @@ def _fits_jsonb(value: Any) -> bool:
     JSONB has no NUL and no NaN. Its numbers know neither exponents nor a sign of zero: 1e16 would
     come back as an integer. And a member of a `StrEnum` is a string to JSON.
     """
-    kind = type(value)
+    kind: type[Any] = type(value)
     if kind is str:
         return "\0" not in value and not any("\ud800" <= c <= "\udfff" for c in value)
     if kind is float:

@@ -479,6 +479,9 @@ class Store:
         """This event loop's connections, in autocommit mode and without prepared statements."""
         loop = asyncio.get_running_loop()
         if (pool := self._pools.get(loop)) is None:
+            # A pool keeps its loop alive, so neither would ever go.
+            for over in [each for each in self._pools if each.is_closed()]:
+                del self._pools[over]
             given = conninfo_to_dict(self.conninfo)
             pool = _Pool(
                 self.conninfo,
