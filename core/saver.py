@@ -591,16 +591,15 @@ def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
-def _fits_jsonb(value: Any) -> bool:
+def _fits_jsonb(value: object) -> bool:
     """Whether a value comes back from JSONB as it was; if not, it goes to a blob.
 
     JSONB has no NUL and no NaN. Its numbers know neither exponents nor a sign of zero: 1e16 would
     come back as an integer. And a member of a `StrEnum` is a string to JSON.
     """
-    kind: type[Any] = type(value)
-    if kind is str:
+    if type(value) is str:
         return "\0" not in value and not any("\ud800" <= c <= "\udfff" for c in value)
-    if kind is float:
+    if type(value) is float:
         text = repr(value)
         return text != "-0.0" and not set(text) & set("einf")
-    return value is None or kind is int or kind is bool
+    return value is None or type(value) is int or type(value) is bool
