@@ -484,6 +484,24 @@ def test_where_threads_are_disabled_a_pause_is_an_error_result(
 # What is kept.
 
 
+def test_a_first_call_that_fails_or_is_refused_or_declined_leaves_nothing(database: str) -> None:
+    with serving(database, config=ASKING) as process:
+        key = VECTORS["text"]["key"]
+        question = {"value": VECTORS["text"]["interrupt"]}
+        failed(call(process, "fails"))
+        failed(call(process, "one", {"value": 5}))
+        failed(call(process, "one", {"value": "Q?", "schema": 5}))
+        failed(call(process, "one", question, inputResponses={key: {"action": "decline"}}))
+        refused(call(process, "one", question, inputResponses={key: accept(response=5)}))
+        refused(call(process, "one", question, inputResponses={key: {"action": "no"}}))
+        refused(call(process, "one", question, requestState="forged"))
+        refused(call(process, "nobody"))
+        refused(call(process, "contextual", context={"name": 5}))
+        error(call(process, "one", question, modes=()))
+        post_older(process.url, "tools/call", name="one", arguments=question)
+    assert set(rows(database).values()) == {0}
+
+
 def test_neither_answers_nor_states_nor_context_are_stored_or_logged(
     here: Served, database: str
 ) -> None:

@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
 
 from core.errors import InvalidParams
 from core.protocol import InputRequired
+from tests.agents import shapes
 from tests.conversation import Instance, accept, instance, said
 
 pytestmark = pytest.mark.anyio
@@ -72,6 +75,29 @@ async def test_questions_of_subgraphs_come_one_after_the_other_and_each_answer_i
         assert said(answer).count(f"={each}") == 1
     calls = len(given) // 2
     assert (here.ran()["inner_first"], here.ran()["inner_second"]) == (calls, calls)
+
+
+@pytest.mark.parametrize("agent", ["calling_persistent", "visiting_persistent"])
+async def test_a_subgraph_that_keeps_its_state_goes_on_in_another_process_as_in_langgraph(
+    database: str, tmp_path: Path, agent: str
+) -> None:
+    """Every round is served by an instance of its own; LangGraph itself runs it in one."""
+    graph = getattr(shapes, agent).compile(checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "1"}}
+    expected = await graph.ainvoke({"journal": str(tmp_path)}, config)
+    async with instance(database, tmp_path) as first:
+        asked = await first.asks(agent)
+    for number in "123":
+        [interrupt] = expected["__interrupt__"]
+        assert messages(asked) == [interrupt.value]
+        expected = await graph.ainvoke(Command(resume={interrupt.id: number}), config)
+        async with instance(database, tmp_path) as other:
+            asked = await other.asks(agent, accept(asked, Inner=number), asked.request_state)
+    [interrupt] = expected["__interrupt__"]
+    expected = await graph.ainvoke(Command(resume={interrupt.id: "4"}), config)
+    async with instance(database, tmp_path) as last:
+        result = await last.ends(agent, accept(asked, Inner="4"), asked.request_state)
+    assert json.loads(said(result)) == expected
 
 
 async def test_equal_questions_of_a_fan_out_of_subgraphs_are_answered_together(

@@ -294,3 +294,11 @@ stops_later = (
     .compile(interrupt_before=["work"])
 )
 """A question, and then a static breakpoint."""
+
+
+def fail(state: Consent) -> Consent:
+    raise RuntimeError("secret")
+
+
+fails = StateGraph(Consent).add_node(fail).add_edge(START, "fail")
+"""Asks nothing and breaks."""

@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessag
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import tool
 from langgraph.func import entrypoint, task
-from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.types import Command, RetryPolicy, Send, interrupt
 from typing_extensions import TypedDict
@@ -84,6 +84,45 @@ def deeper() -> Any:
 
 deep = StateGraph(State).add_node("outer", deeper()).add_edge(START, "outer")
 """A subgraph in a subgraph."""
+
+
+def persistent() -> Any:
+    graph = StateGraph(State)
+    graph.add_node("inner_first", asking("inner_first", "Inner A?"))
+    graph.add_node("inner_second", asking("inner_second", "Inner B?"))
+    graph.add_edge(START, "inner_first").add_edge("inner_first", "inner_second")
+    return graph.compile(checkpointer=True)
+
+
+async def twice_remembered(state: State) -> dict[str, Any]:
+    ran(state["journal"], "caller")
+    first = await remembered.ainvoke({"journal": state["journal"]})
+    second = await remembered.ainvoke({"journal": state["journal"]})
+    return {"answers": [*first["answers"], "then", *second["answers"]]}
+
+
+remembered = persistent()
+calling_persistent = chain(caller=twice_remembered)
+"""One node calls a subgraph twice that keeps its state from call to call."""
+
+
+def again(state: State) -> str:
+    return "inner" if state.get("answers", []).count("round") < 2 else END
+
+
+def turn(state: State) -> dict[str, Any]:
+    return {"answers": ["round"]}
+
+
+visiting_persistent = (
+    StateGraph(State)
+    .add_node("inner", persistent())
+    .add_node("turn", turn)
+    .add_edge(START, "inner")
+    .add_edge("inner", "turn")
+    .add_conditional_edges("turn", again, ["inner", END])
+)
+"""A loop through a subgraph that keeps its state from visit to visit."""
 
 
 def spread(state: State) -> list[Send]:
