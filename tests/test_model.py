@@ -463,7 +463,7 @@ class Calls(RuleBasedStateMachine):
         assert swept in (None, expected)
         if swept is None:
             assert cut is not None
-            assert cut <= (8 if expected else 4)
+            assert cut <= (9 if expected else 5)
 
     def _until_nobody_sweeps(self) -> None:
         """Until the server has noticed that a sweep's connection is gone."""

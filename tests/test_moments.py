@@ -1,0 +1,214 @@
+"""Two things at the very same moment: an expiry and a claim, a migration and calls."""
+
+import asyncio
+import shutil
+from collections.abc import AsyncGenerator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg.sql import SQL, Identifier
+
+from core import migrate as migrating
+from core.errors import InvalidRequestState
+from core.migrate import migrate
+from core.request_state import make_key
+from core.sweeper import sweep
+from tests.conversation import Instance, accept, instance, rows, said, until
+from tests.served import run
+
+pytestmark = pytest.mark.anyio
+
+NOON = datetime(2026, 7, 28, 12, tzinfo=UTC)
+MOMENT = timedelta(microseconds=1)
+
+
+@pytest.fixture
+async def here(database: str, tmp_path: Path) -> AsyncGenerator[Instance]:
+    async with instance(database, tmp_path) as one:
+        yield one
+
+
+def at_noon(database: str, *, expires: datetime, claimed_until: datetime | None = None) -> None:
+    """Stop the clock at noon, and let the only call expire then or a moment later."""
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(
+            SQL(
+                "CREATE OR REPLACE FUNCTION intermezzo_now() RETURNS timestamptz"
+                " LANGUAGE sql STABLE PARALLEL SAFE AS 'SELECT {}::timestamptz'"
+            ).format(SQL(f"''{NOON.isoformat()}''"))  # pyright: ignore[reportArgumentType] - a constant
+        )
+        connection.execute("UPDATE intermezzo_calls SET expires_at = %s", [expires])
+        if claimed_until is not None:
+            connection.execute(
+                "UPDATE intermezzo_rounds SET state = 'claimed', claim = gen_random_uuid(),"
+                " claimed_until = %s",
+                [claimed_until],
+            )
+
+
+# An expiry and a claim.
+
+
+async def test_at_the_moment_of_its_expiry_a_call_is_gone_for_claims_and_for_the_sweep(
+    here: Instance, database: str
+) -> None:
+    asked = await here.asks("one")
+    at_noon(database, expires=NOON)
+    with pytest.raises(InvalidRequestState):
+        await here.call("one", accept(asked, Go="yes"), asked.request_state)
+    assert here.ran() == {"before": 1, "ask?": 1}
+    assert await sweep(here.store) == 1
+    assert set(rows(database).values()) == {0}
+
+
+async def test_a_moment_before_its_expiry_a_call_is_there_for_claims_and_for_the_sweep(
+    here: Instance, database: str
+) -> None:
+    asked = await here.asks("one")
+    at_noon(database, expires=NOON + MOMENT)
+    assert await sweep(here.store) == 0
+    await here.ends("one", accept(asked, Go="yes"), asked.request_state)
+
+
+async def test_at_the_moment_of_its_lapse_a_claim_is_over_for_the_next_and_for_the_sweep(
+    here: Instance, database: str
+) -> None:
+    asked = await here.asks("one")
+    at_noon(database, expires=NOON + MOMENT, claimed_until=NOON)
+    await here.ends("one", accept(asked, Go="yes"), asked.request_state)
+    await here.asks("one")
+    at_noon(database, expires=NOON)
+    assert await sweep(here.store) == 2
+
+
+async def test_a_moment_before_its_lapse_a_claim_keeps_its_call_from_the_next_and_from_the_sweep(
+    here: Instance, database: str
+) -> None:
+    asked = await here.asks("one")
+    at_noon(database, expires=NOON, claimed_until=NOON + MOMENT)
+    assert await sweep(here.store) == 0
+    with pytest.raises(InvalidRequestState):
+        await here.call("one", accept(asked, Go="yes"), asked.request_state)
+    assert here.ran() == {"before": 1, "ask?": 1}
+
+
+async def test_a_claim_that_began_in_time_wins_though_the_call_expires_while_it_waits(
+    here: Instance, database: str
+) -> None:
+    asked = await here.asks("one")
+    with psycopg.connect(database) as holding:
+        holding.execute("SELECT 1 FROM intermezzo_rounds FOR UPDATE")
+        request = asyncio.create_task(
+            here.ends("one", accept(asked, Go="yes"), asked.request_state)
+        )
+        await until(lambda: waiting(database) == 1)
+        with psycopg.connect(database, autocommit=True) as connection:
+            connection.execute("UPDATE intermezzo_calls SET expires_at = now()")
+        assert await sweep(here.store) == 0, "its row is held"
+    assert '"ask=yes"' in said(await request)
+    assert await sweep(here.store) == 0
+
+
+async def test_a_call_that_is_swept_while_its_claim_waits_is_refused_and_nothing_runs(
+    here: Instance, database: str
+) -> None:
+    """The sweep has the row first, and deletes it."""
+    asked = await here.asks("one")
+    with psycopg.connect(database) as sweeping:
+        sweeping.execute("SELECT 1 FROM intermezzo_rounds FOR UPDATE")
+        request = asyncio.create_task(
+            here.call("one", accept(asked, Go="yes"), asked.request_state)
+        )
+        await until(lambda: waiting(database) == 1)
+        for table in ("checkpoint_writes", "checkpoint_blobs", "checkpoints", "intermezzo_calls"):
+            sweeping.execute(SQL("DELETE FROM {}").format(Identifier(table)))
+    with pytest.raises(InvalidRequestState):
+        await request
+    assert here.ran() == {"before": 1, "ask?": 1}
+    assert set(rows(database).values()) == {0}
+
+
+def waiting(database: str) -> int:
+    with psycopg.connect(database) as connection:
+        row = connection.execute(
+            "SELECT count(*) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        ).fetchone()
+    assert row is not None
+    return row[0]
+
+
+# A migration and calls.
+
+
+@pytest.fixture
+def newer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The migrations of a later version, with one more that alters a table in use."""
+    folder = tmp_path / "migrations"
+    shutil.copytree(migrating.DIRECTORY, folder)
+    name = "9999_later.sql"
+    (folder / name).write_text(
+        "-- A column that old code does not know.\n"
+        "ALTER TABLE intermezzo_rounds ADD COLUMN later text;\n"
+        "ALTER TABLE intermezzo_calls ADD COLUMN later text NOT NULL DEFAULT 'x';\n"
+    )
+    monkeypatch.setattr(migrating, "DIRECTORY", folder)
+    return name
+
+
+async def test_calls_go_on_while_the_database_is_migrated_by_a_later_version(
+    here: Instance, database: str, newer: str
+) -> None:
+    """As while a deployment rolls out: this code serves before, during and after."""
+    ended = asyncio.Event()
+
+    async def converse() -> int:
+        count = 0
+        while count < 5 or not ended.is_set():
+            first = await here.asks("two")
+            second = await here.asks("two", accept(first, First="1"), first.request_state)
+            result = await here.ends("two", accept(second, Second="2"), second.request_state)
+            assert '["first=1","second=2"]' in said(result)
+            count += 1
+        return count
+
+    asked = await here.asks("one")
+    conversing = [asyncio.create_task(converse()) for _ in range(4)]
+    assert await migrate(database) == [newer]
+    ended.set()
+    assert min(await asyncio.gather(*conversing)) >= 5
+    await here.ends("one", accept(asked, Go="yes"), asked.request_state)
+
+
+async def test_a_migration_waits_for_a_claim_that_is_being_made_and_loses_nothing(
+    here: Instance, database: str, newer: str
+) -> None:
+    asked = await here.asks("one")
+    with psycopg.connect(database) as holding:
+        holding.execute("SELECT 1 FROM intermezzo_rounds FOR UPDATE")
+        request = asyncio.create_task(
+            here.ends("one", accept(asked, Go="yes"), asked.request_state)
+        )
+        await until(lambda: waiting(database) == 1)
+        migration = asyncio.create_task(migrate(database))
+        await until(lambda: waiting(database) == 2)
+    assert '"ask=yes"' in said(await request)
+    assert await migration == [newer]
+
+
+def test_this_code_does_not_begin_to_serve_a_database_that_it_does_not_fit(
+    empty_database: str, database: str
+) -> None:
+    """One is too old, one too new; both are told with what to do, before the first request."""
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("INSERT INTO intermezzo_migrations (name) VALUES ('9999_later.sql')")
+    for place, told in (
+        (empty_database, "run `python -m handler migrate`"),
+        (database, "the database was migrated by newer code (9999_later.sql): deploy that code"),
+    ):
+        served = run("serve", "--port", "0", DATABASE_URL=place, REQUEST_STATE_KEYS=make_key())
+        assert served.returncode == 1
+        assert told in served.stderr
+        assert "Traceback" not in served.stderr
