@@ -1,7 +1,7 @@
 """The state of one call's graph: checkpoints and writes in memory, rows when they must last.
 
-A call that never pauses touches no database and serializes nothing: `CallState` keeps the objects
-that LangGraph hands over, and turns them into rows of LangGraph's own tables at the first pause.
+A call that never pauses touches no database and serializes nothing: `CallState` keeps snapshots of
+what LangGraph hands over, and turns them into rows of LangGraph's own tables at the first pause.
 Once a call is stored, the same buffer is flushed before each node begins (`core.gate`), so that
 every finished node is durable before the next one starts, in one round trip.
 
@@ -39,6 +39,7 @@ from langgraph.types import Interrupt
 
 from core.questions import Asked, Pending
 from core.records import Rows
+from core.snapshots import snapshot
 
 FLUSH_AFTER = 0.02
 """Seconds that a finished node's writes may wait while a sibling still runs."""
@@ -154,7 +155,9 @@ class CallState:
         metadata: CheckpointMetadata,
     ) -> None:
         """Keep a checkpoint, and forget those that it makes useless."""
-        saved = _Saved(parent, checkpoint, metadata, loaded=False, durable=False)
+        # The next node gets these very objects, and may change them before it asks.
+        kept: Checkpoint = {**checkpoint, "channel_values": snapshot(checkpoint["channel_values"])}
+        saved = _Saved(parent, kept, metadata, loaded=False, durable=False)
         with self._guard:
             chain = self._checkpoints.setdefault(ns, {})
             if "counters_since_delta_snapshot" not in metadata:
@@ -216,7 +219,7 @@ class CallState:
     def _copy(self, ns: str, saved: _Saved, serde: SerializerProtocol) -> Checkpoint:
         checkpoint = saved.checkpoint
         versions = checkpoint["channel_versions"]
-        values = dict(checkpoint["channel_values"])
+        values = snapshot(checkpoint["channel_values"])
         if saved.loaded:
             for channel, version in versions.items():
                 if (blob := self._blobs.get((ns, channel, str(version)))) and blob[0] != "empty":

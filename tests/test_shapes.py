@@ -131,6 +131,16 @@ async def test_a_node_that_jumps_by_a_command_leads_to_the_next_question(here: I
     assert '["jump=there","landing=yes"]' in said(result)
 
 
+@pytest.mark.parametrize("first", [True, False])
+async def test_what_a_node_does_to_the_state_before_it_asks_is_forgotten_as_in_langgraph(
+    here: Instance, first: bool
+) -> None:
+    asked = await here.asks("scribbling")
+    answers = accept(asked, Go="yes")
+    state = None if first else asked.request_state
+    assert '["filled","scribbled","yes"]' in said(await here.ends("scribbling", answers, state))
+
+
 async def test_graphs_that_keep_nothing_run_after_a_question_as_before_it(here: Instance) -> None:
     asked = await here.asks("keeping_nothing")
     result = await here.ends("keeping_nothing", accept(asked, Go="yes"), asked.request_state)

@@ -183,6 +183,19 @@ jumping = (
 """A node that goes elsewhere by a Command."""
 
 
+def fill(state: State) -> dict[str, Any]:
+    return {"answers": ["filled"]}
+
+
+def scribble(state: State) -> dict[str, Any]:
+    ran(state["journal"], "scribble")
+    state.get("answers", []).append("scribbled")
+    return {"answers": [interrupt("Go?")]}
+
+
+scribbling = chain(fill=fill, scribble=scribble)
+"""Changes the state in place before it asks, which LangGraph forgets with the run."""
+
 _keeping_nothing = (
     StateGraph(State)
     .add_node("work", working("work"))
