@@ -33,6 +33,9 @@ SAM := SAM_CLI_TELEMETRY=0 $(BIN)/uvx --quiet --from aws-sam-cli==1.170.0
 test: install ## Run every test
 	$(BIN)/pytest -q
 
+pooled: install ## Run the tests that need a database once more, behind PgBouncer in transaction mode
+	TEST_POOLER=1 $(BIN)/pytest -q
+
 build: install ## Build what AWS Lambda runs; BUILD="--config …" builds a project of yours
 	$(BIN)/python -m handler build $(BUILD)
 
@@ -57,4 +60,4 @@ lock: install ## Resolve the lock files anew
 # Every Python and platform that is supported, in one file, without the address of an index.
 LOCK := --quiet --annotation-style line --universal --python-version 3.11 --generate-hashes --custom-compile-command "make lock"
 
-.PHONY: all help install run check test build conformance clients bench lock
+.PHONY: all help install run check test pooled build conformance clients bench lock

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 import psycopg
 import pytest
@@ -19,6 +20,11 @@ from psycopg.sql import SQL, Composed, Identifier
 
 from core.migrate import migrate
 from handler.postgres import local_server
+from tests.pgbouncer import pgbouncer
+
+POOLER: Final = "TEST_POOLER"
+"""A variable: with it the tests that need a database have it behind PgBouncer, and no other test
+runs."""
 
 _numbers = itertools.count(1)
 
@@ -54,37 +60,48 @@ def migrated_template(postgres_server: str) -> str:
     return name
 
 
+@pytest.fixture(scope="session")
+def way(postgres_server: str) -> Iterator[str]:
+    """How tests reach their databases: directly, or through the pooler that `TEST_POOLER` asks
+    for."""
+    if not os.environ.get(POOLER):
+        yield postgres_server
+        return
+    with pgbouncer(postgres_server) as pooled:
+        yield pooled
+
+
 @pytest.fixture
-def empty_database(postgres_server: str) -> Iterator[str]:
+def empty_database(postgres_server: str, way: str) -> Iterator[str]:
     """A database without tables."""
-    yield from _database(postgres_server, "template0")
+    yield from _database(postgres_server, way, "template0")
 
 
 @pytest.fixture
-def database(postgres_server: str, migrated_template: str) -> Iterator[str]:
+def database(postgres_server: str, way: str, migrated_template: str) -> Iterator[str]:
     """A migrated database of this test's own, as a connection string."""
-    yield from _database(postgres_server, migrated_template)
+    yield from _database(postgres_server, way, migrated_template)
 
 
 @pytest.fixture(scope="module")
-def module_database(postgres_server: str, migrated_template: str) -> Iterator[str]:
+def module_database(postgres_server: str, way: str, migrated_template: str) -> Iterator[str]:
     """A migrated database for the tests of one file, which run one after another."""
-    yield from _database(postgres_server, migrated_template)
+    yield from _database(postgres_server, way, migrated_template)
 
 
 @pytest.fixture(scope="session")
-def shared_database(postgres_server: str, migrated_template: str) -> Iterator[str]:
+def shared_database(postgres_server: str, way: str, migrated_template: str) -> Iterator[str]:
     """A migrated database for tests whose calls do not meet."""
-    yield from _database(postgres_server, migrated_template)
+    yield from _database(postgres_server, way, migrated_template)
 
 
-def _database(server: str, template: str) -> Iterator[str]:
+def _database(server: str, way: str, template: str) -> Iterator[str]:
     name = f"test_{os.getpid()}_{next(_numbers)}"
     _execute(
         server,
         SQL("CREATE DATABASE {} TEMPLATE {}").format(Identifier(name), Identifier(template)),
     )
-    yield make_conninfo(server, dbname=name)
+    yield make_conninfo(way, dbname=name)
     _execute(server, SQL("DROP DATABASE {} WITH (FORCE)").format(Identifier(name)))
 
 

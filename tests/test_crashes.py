@@ -211,6 +211,7 @@ async def _until_waiting(database: str) -> int:
     return found[0]
 
 
+@pytest.mark.direct
 @pytest.mark.parametrize("finishes", [True, False])
 @pytest.mark.parametrize(
     ("agent", "point"), [("one", "ask"), ("then", "ask"), ("then", "charge"), ("then", "ship")]
@@ -247,6 +248,7 @@ async def test_killed_while_what_a_node_did_is_being_stored(
     assert here.ran() == ran
 
 
+@pytest.mark.direct
 async def test_killed_while_the_next_round_is_being_stored(
     here: Instance, processes: Processes, holding: psycopg.AsyncConnection
 ) -> None:

@@ -27,7 +27,7 @@ from tests.clock import move
 from tests.conversation import Instance, accept, instance, rows, said, until
 from tests.faults import Line, serving_lines
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.direct]
 
 
 @pytest.fixture

@@ -166,6 +166,7 @@ def _cut(database: str) -> None:
         )
 
 
+@pytest.mark.direct
 async def test_a_connection_that_breaks_during_the_claim_is_tried_once_more(
     here: Instance, database: str
 ) -> None:
@@ -189,6 +190,7 @@ async def test_a_connection_that_breaks_during_the_claim_is_tried_once_more(
     assert here.ran()["ask"] == 1
 
 
+@pytest.mark.direct
 async def test_a_connection_that_breaks_after_a_node_ran_is_told_and_nothing_is_lost(
     here: Instance, database: str
 ) -> None:

@@ -230,6 +230,7 @@ async def test_wherever_in_its_request_a_stream_is_closed_the_claim_goes_back(
         assert '["left=l","right=r"]' in said(result)
 
 
+@pytest.mark.direct
 async def test_a_claim_that_is_being_made_when_the_stream_closes_goes_back(
     here: Instance, database: str
 ) -> None:
@@ -248,6 +249,7 @@ async def test_a_claim_that_is_being_made_when_the_stream_closes_goes_back(
     assert here.ran()["ask"] == 1
 
 
+@pytest.mark.direct
 async def test_what_a_run_came_to_is_settled_though_its_stream_closes_meanwhile(
     here: Instance, database: str
 ) -> None:

@@ -138,6 +138,7 @@ def test_twenty_at_once_in_a_cold_process_all_succeed(process: Process) -> None:
     assert ends == ['{"greeting":"Hello, Ada!"}'] * 20
 
 
+@pytest.mark.direct
 def test_a_paused_call_survives_that_every_connection_is_cut(
     process: Process, database: str
 ) -> None:

@@ -236,6 +236,7 @@ async def test_a_claim_that_lapsed_does_not_keep_its_call(
     assert set(rows(database).values()) == {0}
 
 
+@pytest.mark.direct
 async def test_a_sweep_that_dies_is_finished_by_the_next(here: Instance, database: str) -> None:
     for _ in range(5):
         await here.asks("one")
@@ -262,6 +263,7 @@ def _locked(database: str) -> int:
     return row[0]
 
 
+@pytest.mark.direct
 async def test_a_round_that_is_asked_after_all_while_the_sweep_looks_is_not_swept(
     here: Instance, database: str
 ) -> None:

@@ -58,6 +58,7 @@ async def test_eight_processes_migrate_an_empty_database_at_once(empty_database:
     assert sorted(outputs) == [str(MIGRATIONS)] + ["[]"] * 7
 
 
+@pytest.mark.direct
 async def test_migrating_waits_for_no_session_that_only_idles_in_a_transaction(
     empty_database: str,
 ) -> None:

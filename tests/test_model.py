@@ -63,6 +63,8 @@ from tests.model import (
     replied,
 )
 
+pytestmark = pytest.mark.direct
+
 OLD, NEW = "old-key-0123456789-abcdefghijklmnop", "new-key-0123456789-abcdefghijklmnop"
 
 RINGS = {"a": (OLD, NEW), "b": (NEW, OLD)}

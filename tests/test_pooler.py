@@ -18,7 +18,7 @@ from tests.faults import Lines, serving_lines
 from tests.pooler import Pooler, pooling
 from tests.processes import Processes, wait_for
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.direct]
 
 
 @pytest.fixture

@@ -134,6 +134,7 @@ async def test_a_runner_that_lost_its_claim_writes_nothing_and_runs_no_further_n
     assert here.ran() == {"ask?": 3, "ask": 2, "charge": 1, "ship": 1}
 
 
+@pytest.mark.direct
 async def test_a_claim_is_renewed_while_its_run_lives_even_when_it_blocks_the_event_loop(
     database: str, tmp_path: Path, processes: Processes
 ) -> None:

@@ -229,6 +229,7 @@ def test_twenty_at_once_all_succeed_from_cold(function: Function) -> None:
     assert ends == ['{"greeting":"Hello, Ada!"}'] * 20
 
 
+@pytest.mark.direct
 def test_connections_that_are_cut_while_a_sandbox_is_frozen_are_replaced(
     function: Function, database: str
 ) -> None:
