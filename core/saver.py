@@ -12,7 +12,7 @@ a sync node may run a graph in its own thread, so the state is guarded.
 import asyncio
 import json
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -44,6 +44,9 @@ from core.snapshots import snapshot
 FLUSH_AFTER = 0.02
 """Seconds that a finished node's writes may wait while a sibling still runs."""
 
+_HANDLED = "__error_source_node__"
+"""A write of a task that failed and whose error handler runs in its place."""
+
 _CONTROL = frozenset((ERROR, INTERRUPT, RESUME))
 """Writes that tell what happened to a task, which may run again; any other one means that it ended:
 it finished, or it failed and its error handler runs in its place."""
@@ -59,6 +62,10 @@ class Unstorable(Exception):
             f'its state can\'t be stored: "{channel}" holds a {type(value).__name__} with a value'
             " that LangGraph can't serialize"
         )
+
+
+class OtherThread(Exception):
+    """A graph in a call asks for the state of another thread, which a call does not keep."""
 
 
 class RunOver(RuntimeError):
@@ -172,14 +179,17 @@ class CallState:
         self, ns: str, id: str, writes: Sequence[tuple[str, Any]], task: str, path: str
     ) -> None:
         """Keep a task's writes: an ordinary one stays as first put, a control one is replaced."""
-        replace = all(channel in WRITES_IDX_MAP for channel, _ in writes)
+        channels = {channel for channel, _ in writes}
+        if ERROR in channels and self._over is not None:
+            return  # it failed because its run is over: its error handler has no part in that
+        replace = channels <= WRITES_IDX_MAP.keys()
         with self._guard:
             kept = self._writes.setdefault((ns, id), {})
             for position, (channel, value) in enumerate(writes):
                 key = (task, WRITES_IDX_MAP.get(channel, position))
                 if key in kept and not replace:
                     continue
-                if channel == ERROR and is_invalid_resume(value):
+                if channel == ERROR and is_invalid_resume(value) and _HANDLED not in channels:
                     continue  # the answer was refused: nothing happened to the task
                 kept[key] = _Write(channel, path, value, loaded=False, durable=False)
                 self._dirty = True
@@ -504,12 +514,24 @@ class CallSaver(BasePostgresSaver):
         super().__init__(serde=state.serde)
         self.state = state
 
+    def _namespace(self, config: RunnableConfig) -> str:
+        """Where a graph of this call keeps its state.
+
+        Raises:
+            OtherThread: it has a thread of its own, at whose root it would be taken for the call.
+        """
+        configurable = _configurable(config)
+        namespace: str = configurable.get("checkpoint_ns", "")
+        if not namespace and configurable.get("thread_id") != self.state.thread:
+            raise OtherThread("a graph that a node runs can't have a thread of its own here")
+        return namespace
+
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        return self.state.get(_namespace(config), get_checkpoint_id(config), self.serde)
+        return self.state.get(self._namespace(config), get_checkpoint_id(config), self.serde)
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         self.state.used_by_sync_call()
-        return self.state.get(_namespace(config), get_checkpoint_id(config), self.serde)
+        return self.state.get(self._namespace(config), get_checkpoint_id(config), self.serde)
 
     async def alist(
         self,
@@ -520,7 +542,18 @@ class CallSaver(BasePostgresSaver):
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
         """The newest checkpoint alone: a call keeps no history."""
-        if config is not None and (found := await self.aget_tuple(config)) is not None:
+        if config is not None and before is None and (found := await self.aget_tuple(config)):
+            yield found
+
+    def list(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> Iterator[CheckpointTuple]:
+        if config is not None and before is None and (found := self.get_tuple(config)):
             yield found
 
     async def aput(
@@ -541,7 +574,7 @@ class CallSaver(BasePostgresSaver):
     ) -> RunnableConfig:
         # LangGraph's own keys only: of the configuration, which other savers copy into the
         # metadata, nothing is kept.
-        ns = _namespace(config)
+        ns = self._namespace(config)
         self.state.put(ns, _configurable(config).get("checkpoint_id"), checkpoint, metadata)
         return {
             "configurable": {
@@ -568,17 +601,13 @@ class CallSaver(BasePostgresSaver):
         task_path: str = "",
     ) -> None:
         id: str = _configurable(config)["checkpoint_id"]
-        self.state.put_writes(_namespace(config), id, writes, task_id, task_path)
+        self.state.put_writes(self._namespace(config), id, writes, task_id, task_path)
 
 
 def _newest(chain: dict[str, _Saved]) -> str:
     """The id of the last checkpoint of a namespace: they stand in the order of their steps. The
     ids themselves tell the time, and clocks differ from machine to machine."""
     return next(reversed(chain))
-
-
-def _namespace(config: RunnableConfig) -> str:
-    return _configurable(config).get("checkpoint_ns", "")
 
 
 def _configurable(config: RunnableConfig) -> dict[str, Any]:

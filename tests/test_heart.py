@@ -110,6 +110,37 @@ async def test_killed_in_an_error_handler_the_node_that_failed_does_not_run_agai
     assert here.ran()["paying"] == 1
 
 
+async def test_a_node_that_could_not_begin_has_not_failed_so_its_error_handler_does_not_run(
+    here: Instance, database: str
+) -> None:
+    """The connection breaks while what came before the node is being stored."""
+    asked = await here.asks("guarded")
+    answers = accept(asked, Go="yes")
+    (here.journal / "hold-ask").touch()
+    request = asyncio.create_task(here.call("guarded", answers, asked.request_state))
+    await until((here.journal / "held-ask").exists)
+    async with holding_the_rounds(database) as waited_for:
+        (here.journal / "hold-ask").unlink()
+        await until(waited_for)
+        with psycopg.connect(database, autocommit=True) as connection:
+            connection.execute(
+                "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND wait_event_type = 'Lock'"
+            )
+    with pytest.raises(RetryLater):
+        await request
+    result = await here.ends("guarded", answers, asked.request_state)
+    assert '["ask=yes","beside","charge"]' in said(result)
+    assert here.ran() == {"ask?": 2, "ask": 1, "beside": 1, "charge": 1}
+
+
+async def test_a_graph_in_another_thread_is_not_taken_for_the_call(
+    here: Instance, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert "failed" in said(await here.ends("elsewhere"))
+    assert "OtherThread" in caplog.text
+
+
 @pytest.mark.filterwarnings("ignore:NodeInterrupt is deprecated")
 async def test_an_interrupt_that_takes_no_answer_is_not_asked(here: Instance) -> None:
     """Its answer would be the answer to the next interrupt() of whichever node."""

@@ -5,6 +5,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+from langchain_core.runnables import RunnableConfig
 from langgraph.errors import (
     NodeInterrupt,  # pyright: ignore[reportDeprecated] - older agents raise it
 )
@@ -54,12 +55,31 @@ handled.add_edge(START, "paying")
 """A node that asks and fails, and its error handler, which asks too."""
 
 
+guarded = StateGraph(State).add_node("ask", asking("ask", "Go?"))
+guarded.add_node("charge", working("charge"), error_handler=working("compensate"))
+guarded.add_node("beside", working("beside"))
+guarded.add_edge(START, "ask").add_edge("ask", "charge").add_edge("ask", "beside")
+"""After the answer a node works that has an error handler, beside one that has none."""
+
+
 def too_long(state: State) -> dict[str, Any]:
     raise NodeInterrupt("Too long?")  # pyright: ignore[reportDeprecated] - as older agents do
 
 
 raising = chain(too_long=too_long)
 """A node that pauses in the old way, which takes no answer."""
+
+
+async def running_elsewhere(state: State, config: RunnableConfig) -> dict[str, Any]:
+    elsewhere = {**config["configurable"], "thread_id": "elsewhere", "checkpoint_ns": ""}  # pyright: ignore[reportTypedDictNotRequiredAccess] - every node has some
+    result = await _two.ainvoke({"journal": state["journal"]}, {"configurable": elsewhere})
+    return {"answers": result["answers"]}
+
+
+_two = chain(one=working("one"), two=working("two")).compile()
+
+elsewhere = chain(elsewhere=running_elsewhere)
+"""A node that runs a graph in another thread."""
 
 
 @task
@@ -81,9 +101,6 @@ async def tasks(wanted: Wanted) -> dict[str, str]:
     answer = interrupt("Go?")
     charged = await charging(wanted["journal"])
     return {"all": f"{answer} {charged} {await shipping(wanted['journal'])}"}
-
-
-_two = chain(one=working("one"), two=working("two")).compile()
 
 
 def running(state: State) -> dict[str, Any]:
