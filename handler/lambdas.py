@@ -7,6 +7,7 @@ end. Nothing is left running when an answer is given; the platform freezes the p
 """
 
 import asyncio
+import json
 import logging
 import os
 import threading
@@ -32,8 +33,11 @@ T = TypeVar("T")
 MARGIN: Final = 1.0
 """Seconds before the platform ends an invocation by which its answer is on the way."""
 
+LARGEST: Final = 6_291_556
+"""Bytes of a response, as JSON, that the platform passes on."""
+
 LARGEST_RESULT: Final = 6_000_000
-"""Bytes. The platform passes 6,291,556 on, with what HTTP and JSON-RPC put around a result."""
+"""Bytes of a result, which leaves room for what HTTP and JSON-RPC put around it."""
 
 _log: Final = logging.getLogger("intermezzo")
 
@@ -60,12 +64,11 @@ class Process:
         try:
             with self._turn:
                 asyncio.set_event_loop(self._loop)
-                return self._adapter(_without_stage(event), context)
+                answer = self._adapter(_without_stage(event), context)
+            return answer if _passes(answer) else _error(200, "The answer is too large.")
         except Exception:
             _log.exception("the event could not be answered")
-            answer = failure(InternalError("Internal error"), identifier=None, modern=True)
-            headers = {"content-type": "application/json"}
-            return {"statusCode": 500, "headers": headers, "body": answer.body.decode()}
+            return _error(500, "Internal error")
 
     def sweep(self, event: Any, context: Any) -> dict[str, int]:
         """Deletes what has expired. Raises what goes wrong, so that the platform shows it."""
@@ -133,6 +136,20 @@ class Process:
             await app({**scope, BUFFERED: True, DEADLINE: self._ends - MARGIN}, receive, send)
 
         return Mangum(until_the_end, lifespan="off")
+
+
+def _passes(answer: dict[str, Any]) -> bool:
+    """Whether the platform passes an answer on. It ends the process of one that it does not."""
+    if len(answer["body"]) < LARGEST // 8:  # it would pass if every character were escaped
+        return True
+    return len(json.dumps(answer, ensure_ascii=False).encode()) <= LARGEST
+
+
+def _error(status: int, message: str) -> dict[str, Any]:
+    """The answer to an event that there is no other answer to."""
+    body = failure(InternalError(message), identifier=None, modern=True).body
+    headers = {"content-type": "application/json"}
+    return {"statusCode": status, "headers": headers, "body": body.decode()}
 
 
 def _without_stage(event: dict[str, Any]) -> dict[str, Any]:

@@ -336,6 +336,21 @@ def test_a_result_that_lambda_would_not_pass_on_is_an_error_result_for_good(
     assert ran(journal) == {"grow?": 2, "grow": 1}
 
 
+def test_an_answer_that_is_too_large_for_another_reason_is_an_error_and_ends_no_sandbox(
+    function: Function,
+) -> None:
+    body = {"jsonrpc": "2.0", "id": '"' * 1_900_000, "method": "ping"}
+    headers = [("Content-Type", "application/json")]
+    for _ in range(2):
+        event = http_api(
+            HttpRequest(method="POST", path="/mcp", query="", headers=headers, body=_encoded(body))
+        )
+        answer = function.invoke(event)
+        assert answer["statusCode"] == 200
+        assert json.loads(answer["body"])["error"]["message"] == "The answer is too large."
+    assert [sandbox.invocations for sandbox in function.sandboxes] == [2]
+
+
 @pytest.mark.parametrize(
     ("change", "told"),
     [
