@@ -179,22 +179,33 @@ class CallState:
         self, ns: str, id: str, writes: Sequence[tuple[str, Any]], task: str, path: str
     ) -> None:
         """Keep a task's writes: an ordinary one stays as first put, a control one is replaced."""
-        channels = {channel for channel, _ in writes}
-        if ERROR in channels and self._over is not None:
-            return  # it failed because its run is over: its error handler has no part in that
-        replace = channels <= WRITES_IDX_MAP.keys()
+        if any(channel == ERROR for channel, _ in writes):
+            writes = self._of_failure(writes)
+        replace = all(channel in WRITES_IDX_MAP for channel, _ in writes)
         with self._guard:
             kept = self._writes.setdefault((ns, id), {})
             for position, (channel, value) in enumerate(writes):
                 key = (task, WRITES_IDX_MAP.get(channel, position))
                 if key in kept and not replace:
                     continue
-                if channel == ERROR and is_invalid_resume(value) and _HANDLED not in channels:
-                    continue  # the answer was refused: nothing happened to the task
                 kept[key] = _Write(channel, path, value, loaded=False, durable=False)
                 self._dirty = True
         if self._sink is not None:
             self.loop.call_soon_threadsafe(self._arm)
+
+    def _of_failure(self, writes: Sequence[tuple[str, Any]]) -> Sequence[tuple[str, Any]]:
+        """What a task that did not finish leaves."""
+        if self._over is not None:
+            return ()  # it could not go on because its run is over: it did not fail
+        if any(channel == _HANDLED for channel, _ in writes):
+            return writes
+        # An output would pass for that of a task that finished, and LangGraph would go on as if it
+        # had; an answer that was refused is no failure at all.
+        return [
+            (channel, value)
+            for channel, value in writes
+            if channel in WRITES_IDX_MAP and not (channel == ERROR and is_invalid_resume(value))
+        ]
 
     def _arm(self) -> None:
         if self._sink is not None and self._timer is None and self._dirty:

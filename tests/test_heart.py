@@ -134,6 +134,25 @@ async def test_a_node_that_could_not_begin_has_not_failed_so_its_error_handler_d
     assert here.ran() == {"ask?": 2, "ask": 1, "beside": 1, "charge": 1}
 
 
+async def test_a_node_that_was_stopped_before_its_edge_was_chosen_has_not_finished(
+    here: Instance,
+) -> None:
+    """LangGraph has its update by then, and would end the call there."""
+    asked = await here.asks("routed")
+    answers = accept(asked, Go="yes")
+    (here.journal / "hold-route").touch()
+    request = asyncio.create_task(
+        here.call("routed", answers, asked.request_state, progress=ignoring)
+    )
+    await until(lambda: here.ran()["route?"] == 1)
+    request.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await request
+    (here.journal / "hold-route").unlink()
+    result = await here.ends("routed", answers, asked.request_state)
+    assert '["ask=yes","ship"]' in said(result)
+
+
 async def test_a_graph_in_another_thread_is_not_taken_for_the_call(
     here: Instance, caplog: pytest.LogCaptureFixture
 ) -> None:

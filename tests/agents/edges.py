@@ -118,3 +118,15 @@ def running_at_once(state: State) -> dict[str, Any]:
 
 threaded_at_once = chain(running=running_at_once)
 """The same, which asks nothing."""
+
+
+async def route(state: State) -> str:
+    ran(state["journal"], "route?")
+    while (Path(state["journal"]) / "hold-route").exists():  # noqa: ASYNC110 - a test holds it
+        await asyncio.sleep(0.005)
+    return "ship"
+
+
+routed = StateGraph(State).add_node("ask", asking("ask", "Go?")).add_node("ship", working("ship"))
+routed.add_edge(START, "ask").add_conditional_edges("ask", route, ["ship"])
+"""What comes after the node takes time to tell."""
