@@ -254,16 +254,17 @@ def test_a_retry_finishes_what_a_deadline_killed_in_the_middle_of_a_resume(
     code: Code, database: str, project: Path, journal: Path
 ) -> None:
     arguments = {"arguments": {"journal": str(journal)}}
-    seconds = MARGIN + 2.5
-    with Function(code, environ(database, config=project), seconds=seconds) as deployed:
+    with Function(code, environ(database, config=project)) as deployed:
         asked = result(deployed, "stalls", **arguments)
         answers = accepted(asked, "yes")
+        deployed.seconds = MARGIN + 2.0
         (journal / "hold-stall").touch()
         event = http_api(request("tools/call", name="stalls", **arguments, **answers))
         with pytest.raises(FunctionError, match=r"Sandbox\.Timedout"):
             deployed.invoke(event)
         assert not deployed.sandboxes[0].alive
         (journal / "hold-stall").unlink()
+        deployed.seconds = 29.0
         ended = result(deployed, "stalls", **arguments, **answers)
         assert len(deployed.sandboxes) == 2
     assert '["ask=yes","charge","stalled"]' in ended["content"][0]["text"]
@@ -289,10 +290,10 @@ def test_a_resume_is_stopped_before_its_deadline_and_its_retry_finishes_it(
     code: Code, database: str, project: Path, journal: Path
 ) -> None:
     arguments = {"arguments": {"journal": str(journal)}}
-    config = environ(database, config=project)
-    with Function(code, config, seconds=MARGIN + 2.0) as deployed:
+    with Function(code, environ(database, config=project)) as deployed:
         asked = result(deployed, "lingers", **arguments)
         answers = accepted(asked, "yes")
+        deployed.seconds = MARGIN + 2.0
         (journal / "hold-slow").touch()
         error = call(deployed, "lingers", **arguments, **answers)["error"]
         assert error["code"] == 1001
@@ -304,6 +305,28 @@ def test_a_resume_is_stopped_before_its_deadline_and_its_retry_finishes_it(
         assert time.monotonic() - started < 1.5, "the claim was given back, nobody waits for it"
     assert '["ask=yes","charge","lingered"]' in ended["content"][0]["text"]
     assert ran(journal) == {"ask?": 2, "ask": 1, "charge": 1, "linger?": 2, "linger": 1}
+
+
+def test_the_claim_of_a_sync_node_past_its_deadline_lapses_and_a_retry_finishes_the_work(
+    code: Code, database: str, project: Path, journal: Path
+) -> None:
+    """Nothing can stop its thread, which is frozen with its process: its claim stays with it."""
+    arguments = {"arguments": {"journal": str(journal)}}
+    with Function(code, environ(database, config=project)) as deployed:
+        asked = result(deployed, "lingers", **arguments)
+        answers = accepted(asked, "yes")
+        deployed.seconds = MARGIN + 2.0
+        (journal / "hold-ask").touch()
+        codes = [call(deployed, "lingers", **arguments, **answers)["error"]["code"]]
+        (journal / "hold-ask").unlink()
+        ended: dict[str, Any] = {}
+        while not ended and len(codes) < 5:
+            response = call(deployed, "lingers", **arguments, **answers)
+            ended = response.get("result", {})
+            codes += [response["error"]["code"]] if "error" in response else []
+    assert set(codes) == {1001}
+    assert '["ask=yes","charge","lingered"]' in ended["content"][0]["text"]
+    assert ran(journal)["charge"] == 1
 
 
 def test_a_setting_stops_a_run_before_a_gateway_gives_up(
