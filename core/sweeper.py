@@ -19,7 +19,11 @@ BATCH = 500
 
 log = logging.getLogger(__name__)
 
-_ALONE: LiteralString = "SELECT pg_try_advisory_xact_lock(115923220459118) AS alone"
+# Without statistics, as after a restore, PostgreSQL would read whole tables for each batch.
+_ALONE: LiteralString = """
+SELECT pg_try_advisory_xact_lock(115923220459118) AS alone,
+       set_config('enable_seqscan', 'off', true)
+"""
 
 # An open round is locked before its call is judged: a claim that is being made is waited out by
 # skipping it, and one that lives keeps its call however late it is.

@@ -410,7 +410,7 @@ class World:
     def drift(self, call: Call, reply: Reply) -> None:
         """A run of `drifting` dies when one branch has asked on, and the other is at work."""
         [round] = call.rounds
-        round.state, round.until = "claimed", self.now + LEASE
+        round.state, round.holder, round.until = "claimed", object(), self.now + LEASE
         round.answers = reply.word
         call.ran.update(("moving?", "moving-first", "slow?"))
         call.drifted = True

@@ -85,6 +85,42 @@ def analyze(database: str) -> None:
         connection.execute("ANALYZE")
 
 
+@pytest.mark.parametrize("analyzed", [False, True])
+async def test_the_sweep_takes_batches_that_are_all_alike(
+    crowd: str, tmp_path: Path, analyzed: bool
+) -> None:
+    """Also before PostgreSQL knows anything of the tables, as after a restore."""
+    if analyzed:
+        await asyncio.to_thread(analyze, crowd)
+    expired = CALLS // 20
+    with psycopg.connect(crowd, autocommit=True) as connection:
+        connection.execute(
+            "UPDATE intermezzo_calls SET expires_at = now() - random() * interval '1 hour'"
+            " WHERE id IN (SELECT id FROM intermezzo_calls ORDER BY id LIMIT %s)",
+            [expired],
+        )
+    kept = rows(crowd)
+    async with listening(crowd, tmp_path) as (here, plans):
+        assert await sweep(here.store) == expired
+        heard = plans.taken()
+    assert heard.scanned == []
+    looks = [Plans([text]).pages for text in heard.texts if "WITH expired AS" in text]
+    deletions = [
+        Plans([text]).pages for text in heard.texts if "DELETE FROM" in text.split("\n")[1]
+    ]
+    assert len(looks) == expired // BATCH + 1
+    assert max(looks[1:-1]) < 3 * min(looks[1:-1])
+    assert max(deletions) < BATCH * 100
+    assert rows(crowd)["intermezzo_calls"] == kept["intermezzo_calls"] - expired
+    with psycopg.connect(crowd) as connection:
+        for table in TABLES[1:]:
+            orphans = connection.execute(
+                f"SELECT count(*) FROM {table} AS t LEFT JOIN intermezzo_calls AS c"
+                " ON c.id = t.thread_id::uuid WHERE c.id IS NULL".encode()
+            ).fetchone()
+            assert orphans == (0,)
+
+
 async def test_every_statement_goes_by_an_index(crowd: str, tmp_path: Path) -> None:
     async with listening(crowd, tmp_path) as (here, plans):
         await everything(here)
@@ -127,33 +163,3 @@ async def test_a_session_that_planned_with_an_empty_database_stays_quick(
             await asyncio.to_thread(copy_calls, database, FEW)
             await everything(here)
             assert plans.taken().scanned == []
-
-
-async def test_the_sweep_takes_batches_that_are_all_alike(crowd: str, tmp_path: Path) -> None:
-    expired = CALLS // 10
-    with psycopg.connect(crowd, autocommit=True) as connection:
-        connection.execute(
-            "UPDATE intermezzo_calls SET expires_at = now() - random() * interval '1 hour'"
-            " WHERE id IN (SELECT id FROM intermezzo_calls ORDER BY id LIMIT %s)",
-            [expired],
-        )
-    kept = rows(crowd)
-    async with listening(crowd, tmp_path) as (here, plans):
-        assert await sweep(here.store) == expired
-        heard = plans.taken()
-    assert heard.scanned == []
-    looks = [Plans([text]).pages for text in heard.texts if "WITH expired AS" in text]
-    deletions = [
-        Plans([text]).pages for text in heard.texts if "DELETE FROM" in text.split("\n")[1]
-    ]
-    assert len(looks) == expired // BATCH + 1
-    assert max(looks[1:-1]) < 3 * min(looks[1:-1])
-    assert max(deletions) < BATCH * 100
-    assert rows(crowd)["intermezzo_calls"] == kept["intermezzo_calls"] - expired
-    with psycopg.connect(crowd) as connection:
-        for table in TABLES[1:]:
-            orphans = connection.execute(
-                f"SELECT count(*) FROM {table} AS t LEFT JOIN intermezzo_calls AS c"
-                " ON c.id = t.thread_id::uuid WHERE c.id IS NULL".encode()
-            ).fetchone()
-            assert orphans == (0,)
