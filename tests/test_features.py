@@ -15,7 +15,6 @@ from uuid import uuid4
 import pytest
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
-from langgraph.graph import StateGraph
 from langgraph.types import Command
 
 from core.protocol import InputRequired
@@ -59,8 +58,8 @@ async def on_langgraph(database: str, journal: Path, agent: str) -> tuple[Any, .
     person = Person()
     config: RunnableConfig = {"configurable": {"thread_id": str(uuid4())}}
     async with AsyncPostgresSaver.from_conn_string(database) as saver:
-        made = getattr(features, agent)
-        graph: Any = made.compile() if isinstance(made, StateGraph) else copy.copy(made)
+        made: Any = getattr(features, agent)
+        graph = made.compile() if hasattr(made, "compile") else copy.copy(made)
         graph.checkpointer = saver
         given: Any = {"journal": str(journal)}
         while True:
