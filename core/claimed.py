@@ -75,9 +75,9 @@ class Claimed:
         except asyncio.CancelledError:
             await asyncio.shield(self.detached(self._stop(run)))
             raise
+        if ended is not None:
+            return ended  # whatever was told meanwhile: whether it counts, the fence decides
         problem = watch.loss or problem
-        if problem is None and ended is not None:
-            return ended
         assert problem is not None
         if isinstance(problem, StoreError | RetryLater) and not isinstance(problem, ClaimLost):
             await asyncio.shield(self.detached(self._stop(run)))

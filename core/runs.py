@@ -114,7 +114,10 @@ class Run:
     ) -> Finished | Paused | Stopped:
         """Run on with a value per interrupt id; with none, from where the graph stands."""
         command: Command[Any] | None = Command(resume=dict(values)) if values else None
-        return await self._drive(command, durable=durable)
+        ended = await self._drive(command, durable=durable)
+        if isinstance(ended, Paused) and any(each.id in values for each in ended.pending):
+            return Paused(ended.pending, _unheard)
+        return ended
 
     async def _drive(self, input: Any, *, durable: bool) -> Finished | Paused | Stopped:
         threads.prepare(asyncio.get_running_loop())
@@ -161,6 +164,10 @@ class Run:
         if isinstance(output, dict):
             output.pop(_INTERRUPT, None)
         return Stopped(output) if interrupted else Finished(output)
+
+
+def _unheard() -> None:
+    raise CannotAsk("No node took the answer: the graph is not the one that asked any more.")
 
 
 def _check(overlaps: Overlaps, graph: Graph, pending: list[Pending]) -> None:

@@ -86,11 +86,11 @@ async def _taken_over(store: Store, database: str, claim: Claim) -> Claim:
     return await made(store, replace(claim, id=uuid4()))
 
 
-@pytest.mark.parametrize("way", ["lapse", "release"])
+@pytest.mark.parametrize("ending", ["lapse", "release"])
 async def test_a_renewal_that_comes_late_does_not_take_back_what_was_given_back(
-    store: Store, database: str, claim: Claim, way: str
+    store: Store, database: str, claim: Claim, ending: str
 ) -> None:
-    if way == "lapse":
+    if ending == "lapse":
         await store.lapse(claim, DIGESTS, Rows())
     else:
         await store.release(claim)

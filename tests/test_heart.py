@@ -153,6 +153,29 @@ async def test_a_node_that_was_stopped_before_its_edge_was_chosen_has_not_finish
     assert '["ask=yes","ship"]' in said(result)
 
 
+async def test_a_question_of_a_node_that_is_gone_is_not_asked_again_for_ever(
+    here: Instance, database: str, tmp_path: Path
+) -> None:
+    """Another version of the agent was deployed while the call waited."""
+    asked = await here.asks("one")
+    (tmp_path / "changed.py").write_text(
+        "from tests.agents.stories import asking, chain, working\n"
+        "one = chain(before=working('before'), renamed=asking('ask', 'Go?'))\n",
+        encoding="utf-8",
+    )
+    config = tmp_path / "langgraph.json"
+    config.write_text(
+        json.dumps({"dependencies": ["."], "graphs": {"one": "./changed.py:one"}}),
+        encoding="utf-8",
+    )
+    async with instance(database, tmp_path, catalog=Catalog.read(config)) as there:
+        result = await there.ends("one", accept(asked, Go="yes"), asked.request_state)
+    assert said(result) == (
+        "This tool needs input that can't be asked over MCP. No node took the answer: the graph is"
+        " not the one that asked any more."
+    )
+
+
 async def test_a_graph_in_another_thread_is_not_taken_for_the_call(
     here: Instance, caplog: pytest.LogCaptureFixture
 ) -> None:
