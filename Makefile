@@ -39,6 +39,11 @@ pooled: install ## Run the tests that need a database once more, behind PgBounce
 build: install ## Build what AWS Lambda runs; BUILD="--config …" builds a project of yours
 	$(BIN)/python -m handler build $(BUILD)
 
+soak: install ## Hold load and faults for minutes, a million calls, hostile input at random
+	$(BIN)/python -m tests.soak $(SOAK)
+	HOSTILE_SEED=$$(date +%s) SCALE_CALLS=1000000 MODEL_EXAMPLES=1000 $(BIN)/pytest -q \
+		tests/test_hostile.py tests/test_scale.py tests/test_model.py
+
 conformance: install ## Run the official conformance suite against two processes
 	$(BIN)/python -m tests.conformance
 
@@ -60,4 +65,4 @@ lock: install ## Resolve the lock files anew
 # Every Python and platform that is supported, in one file, without the address of an index.
 LOCK := --quiet --annotation-style line --universal --python-version 3.11 --generate-hashes --custom-compile-command "make lock"
 
-.PHONY: all help install run check test pooled build conformance clients bench lock
+.PHONY: all help install run check test pooled soak build conformance clients bench lock

@@ -7,6 +7,7 @@ fault in the product, and the machine must find it.
 
 import asyncio
 import base64
+import os
 import tempfile
 import threading
 import time
@@ -573,11 +574,14 @@ def place(database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
         yield Place(database, tmp_path, lines)
 
 
+EXAMPLES = os.environ.get("MODEL_EXAMPLES")
+"""So many examples, other ones each time, instead of the same hundred."""
+
 BUDGET = settings(
-    max_examples=100,
+    max_examples=int(EXAMPLES or 100),
     stateful_step_count=30,
     deadline=None,
-    derandomize=True,
+    derandomize=EXAMPLES is None,
     database=None,
     print_blob=False,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
