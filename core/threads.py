@@ -5,6 +5,7 @@ has its side effects, after the run is over. A claim must not be given back befo
 """
 
 import asyncio
+import socket
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar
@@ -41,13 +42,27 @@ current: ContextVar[RunThreads | None] = ContextVar("current", default=None)
 
 
 class NodeExecutor(ThreadPoolExecutor):
-    """A thread pool that tells each run of its threads."""
+    """A thread pool that tells each run of its threads.
+
+    The event loop looks up names in its pool as well. That has threads of its own here: nodes that
+    wait for the database must not keep it from being found.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(thread_name_prefix="node")
+        self._lookups = ThreadPoolExecutor(2, thread_name_prefix="lookup")
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        if fn is socket.getaddrinfo:
+            return self._lookups.submit(fn, *args, **kwargs)
         future = super().submit(fn, *args, **kwargs)
         if (threads := current.get()) is not None:
             threads.add(future)
         return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        self._lookups.shutdown(wait, cancel_futures=cancel_futures)
+        super().shutdown(wait, cancel_futures=cancel_futures)
 
 
 _prepared: WeakSet[asyncio.AbstractEventLoop] = WeakSet()
@@ -56,5 +71,5 @@ _prepared: WeakSet[asyncio.AbstractEventLoop] = WeakSet()
 def prepare(loop: asyncio.AbstractEventLoop) -> None:
     """Make the loop run sync nodes in threads that are told to their runs."""
     if loop not in _prepared:
-        loop.set_default_executor(NodeExecutor(thread_name_prefix="node"))
+        loop.set_default_executor(NodeExecutor())
         _prepared.add(loop)

@@ -1,0 +1,53 @@
+"""The threads of sync nodes: when they end, and what does not wait for them."""
+
+import asyncio
+import os
+import socket
+import threading
+
+import pytest
+
+from core import threads
+from core.threads import RunThreads
+
+pytestmark = pytest.mark.anyio
+
+
+def prepared() -> asyncio.AbstractEventLoop:
+    """This test's event loop, and a run whose threads are told."""
+    loop = asyncio.get_running_loop()
+    threads.prepare(loop)
+    return loop
+
+
+async def test_names_are_looked_up_while_every_thread_is_at_work() -> None:
+    """A node that waits for a connection would wait for ever, were it to find the database."""
+    loop, go = prepared(), threading.Event()
+    most = (os.cpu_count() or 1) + 4
+    working = [loop.run_in_executor(None, go.wait, 20) for _ in range(most + 1)]
+    try:
+        async with asyncio.timeout(5):
+            assert await loop.getaddrinfo("localhost", 5432, type=socket.SOCK_STREAM)
+        assert not any(each.done() for each in working)
+    finally:
+        go.set()
+        await asyncio.gather(*working)
+
+
+async def test_a_run_is_busy_until_its_last_thread_ends_whatever_became_of_the_run() -> None:
+    loop, go, run = prepared(), threading.Event(), RunThreads()
+    threads.current.set(run)
+    ended, failed = loop.run_in_executor(None, go.wait, 20), loop.run_in_executor(None, fail, go)
+    assert run.busy
+    for each in (ended, failed):
+        each.cancel()
+    assert run.busy
+    waiting = asyncio.create_task(run.ended())
+    go.set()
+    await waiting
+    assert not run.busy
+
+
+def fail(go: threading.Event) -> None:
+    go.wait(20)
+    raise ValueError("nobody waits for this")
