@@ -77,7 +77,7 @@ class KeyRing:
 
     def seal(self, call: UUID, number: int, binding: Binding) -> str:
         """The token of a round, under the first key."""
-        payload = base64_encode(call.bytes + number.to_bytes(2))
+        payload = base64_encode(call.bytes + number.to_bytes(4))
         return _token(self._tokens[0], payload, binding)
 
     def open(self, token: str, binding: Binding) -> tuple[UUID, int]:

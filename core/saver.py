@@ -454,8 +454,12 @@ class CallState:
         except Exception as error:
             raise Unstorable(channel, value) from error
 
-    async def flush(self) -> None:
+    async def flush(self, *, needed: bool = True) -> None:
         """Make everything that was put durable, before this returns.
+
+        Args:
+            needed: whether the run can't go on without. What has no stored form need not have one
+                when the call ends before.
 
         Raises:
             StoreError: it did not become durable; the run must not go on.
@@ -477,7 +481,9 @@ class CallState:
                 await self._sink(rows)
             except BaseException as error:
                 self._dirty = True
-                if isinstance(error, Exception):
+                if isinstance(error, Unstorable) and not needed:
+                    pass  # the next node, or the next round, will need it
+                elif isinstance(error, Exception):
                     self.end(error)
                     self._lost(error)
                 else:
@@ -488,7 +494,7 @@ class CallState:
             self._stored_blobs.update((ns, name, version) for ns, name, version, *_ in rows.blobs)
 
     def _flush_soon(self) -> None:
-        task = self.loop.create_task(self.flush())
+        task = self.loop.create_task(self.flush(needed=False))
         self._flushes.add(task)
         task.add_done_callback(self._flushed)
 

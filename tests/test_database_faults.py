@@ -20,11 +20,13 @@ from psycopg.sql import SQL, Identifier, Literal
 from core.agent_store import AgentStore
 from core.errors import InternalError, RetryLater
 from core.migrate import migrate
+from core.request_state import KeyRing
+from core.rounds import Rounds
 from core.store import Store
 from core.sweeper import sweep
 from handler.postgres import local_server
 from tests.clock import move
-from tests.conversation import Instance, accept, instance, rows, said, until
+from tests.conversation import KEY, Instance, accept, catalog, instance, rows, said, until
 from tests.faults import Line, serving_lines
 
 pytestmark = [pytest.mark.anyio, pytest.mark.direct]
@@ -47,6 +49,13 @@ def execute(database: str, *statements: str) -> None:
     with psycopg.connect(database, autocommit=True) as connection:
         for statement in statements:
             connection.execute(statement.encode())
+
+
+TERMINATE = (
+    "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+    " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+)
+"""Ends every session but this one."""
 
 
 def setting(database: str, name: str, value: str) -> None:
@@ -226,16 +235,40 @@ async def test_an_agents_own_store_is_not_met_by_connections_that_died(database:
     try:
         opened = await AgentStore(store)()
         await opened.aput(("notes",), "last", {"text": "tea"})
-        execute(
-            database,
-            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND pid <> pg_backend_pid()",
-        )
+        execute(database, TERMINATE)
         kept = await opened.aget(("notes",), "last")
         assert kept is not None
         assert kept.value == {"text": "tea"}
     finally:
         await store.close()
+
+
+def test_event_loops_come_and_go_and_connections_die_between_them(
+    database: str, tmp_path: Path
+) -> None:
+    """As on a platform that makes a loop for each event and freezes the process in between."""
+    store = Store(database)
+    rounds = Rounds(catalog=catalog, store=lambda: store, keys=KeyRing([KEY]))
+    here = Instance(store=store, rounds=rounds, journal=tmp_path)
+
+    async def converse() -> str:
+        try:
+            asked = await here.asks("one")
+            return said(await here.ends("one", accept(asked, Go="yes"), asked.request_state))
+        finally:
+            await store.close()
+
+    async def left_open() -> str:
+        asked = await here.asks("one")
+        return said(await here.ends("one", accept(asked, Go="yes"), asked.request_state))
+
+    with asyncio.Runner() as lasting:
+        for number in range(20):
+            if number % 3 == 0:
+                execute(database, TERMINATE)
+            assert '"ask=yes"' in asyncio.run(converse())
+            assert '"ask=yes"' in lasting.run(left_open())
+        lasting.run(store.close())
 
 
 # What the database says.

@@ -11,6 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from core import saver
 from core.errors import RetryLater
 from core.rounds import OUT_OF_TIME
 from tests.clock import move
@@ -239,3 +240,14 @@ async def test_a_state_that_can_not_be_stored_later_ends_the_call_in_the_same_wa
     assert "can't be stored" in said(result)
     assert await here.ends("huge_later", answers, asked.request_state) == result
     assert here.ran() == {"ask?": 2, "ask": 1}
+
+
+async def test_what_need_not_be_stored_may_be_anything(
+    here: Instance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A call that ends needs no checkpoint, however soon one would have been made of its state."""
+    for soon in (3600.0, 0.0):
+        monkeypatch.setattr(saver, "FLUSH_AFTER", soon)
+        asked = await here.asks("huge_last")
+        result = await here.ends("huge_last", accept(asked, Go="yes"), asked.request_state)
+        assert said(result).endswith(f'"number":{{"n":{2**70}}}}}')

@@ -25,7 +25,7 @@ def refused(keys: KeyRing, token: str, binding: Binding = BINDING) -> None:
     }
 
 
-@given(number=st.integers(min_value=1, max_value=65535))
+@given(number=st.integers(min_value=1, max_value=2**31 - 1))
 def test_a_token_opens_to_the_call_and_round_it_was_made_for(number: int) -> None:
     keys = KeyRing([OLD])
     call = uuid4()

@@ -321,4 +321,6 @@ def growing(*nodes: tuple[str, Any]) -> StateGraph[Any]:
 huge = growing(("grow", grow), ("ask", asking("ask", "Go?")))
 """Keeps a number that LangGraph can't store, and pauses."""
 
+huge_last = growing(("ask", asking("ask", "Go?")), ("grow", grow))
+
 huge_later = growing(("ask", asking("ask", "Go?")), ("grow", grow), ("work", working("work")))
