@@ -109,13 +109,17 @@ class Claimed:
         """Give the claim of a stopped run back, once none of its nodes is executing any more.
 
         A sync node's thread can't be stopped. Where claims are renewed the claim is kept until the
-        thread ends; elsewhere it lapses when the platform's time is over.
+        thread ends; elsewhere it lapses when the platform's time is over, and nothing more can be
+        stored then.
         """
         await run.state.close()
         if not run.threads.busy:
             await self._give_back(run)
         elif self.renewals is not None:
             self.detached(self._outlive(run, self.renewals))
+        else:
+            with suppress(StoreError):
+                await self.store.flush(self.claim, self.digests, _finished(run))
 
     async def _outlive(self, run: "Run", renewals: "Renewals") -> None:
         with renewals.hold(self.claim, self.digests, lambda: None):

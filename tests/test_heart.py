@@ -16,6 +16,7 @@ import psycopg
 import pytest
 from langgraph.checkpoint.base.id import uuid6
 
+from core import saver
 from core.catalog import Catalog
 from core.errors import RetryLater
 from core.protocol import InputRequired
@@ -399,3 +400,21 @@ async def test_a_machine_whose_clock_is_ahead_leaves_calls_that_others_go_on_wit
     result = processes.send("then", answers, asked.request_state).one()
     assert '["ask=yes","charge","ship"]' in result.text
     assert here.ran() == {"ask?": 2, "ask": 1, "charge": 1, "ship": 1}
+
+
+async def test_where_nothing_renews_what_finished_beside_a_node_past_its_deadline_is_kept(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(saver, "FLUSH_AFTER", 3600.0)
+    async with instance(database, tmp_path, left=60.0) as here:
+        asked = await here.asks("pair")
+        answers = accept(asked, Left="l", Right="r")
+        (here.journal / "hold-right").touch()
+        here.seconds = 0.5
+        with pytest.raises(RetryLater, match="ran out of time"):
+            await here.call("pair", answers, asked.request_state)
+        (here.journal / "hold-right").unlink()
+        move(database, seconds=61)
+        here.seconds = 20
+        await here.ends("pair", answers, asked.request_state)
+        assert (here.ran()["left"], here.ran()["right"]) == (1, 2)
