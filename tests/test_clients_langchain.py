@@ -165,10 +165,9 @@ async def test_parallel_calls_with_the_same_arguments_stay_two(front: Front) -> 
         assert keys(one) == keys(other)
         (key,) = keys(one)
         assert await conversation.answer_each(accept(key, "here"), accept(key, "there")) == []
-    assert [json.loads(text(each)) for each in conversation.results()] == [
-        {"region": "here"},
-        {"region": "there"},
-    ]
+    # Which of the two the adapter asks first differs from run to run.
+    regions = sorted(json.loads(text(each))["region"] for each in conversation.results())
+    assert regions == ["here", "there"]
 
 
 async def test_a_wrong_answer_ends_the_agents_run(front: Front) -> None:

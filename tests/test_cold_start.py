@@ -21,6 +21,9 @@ from tests.runtime_api import Code, Function
 from tests.test_sandboxes import ADA, request, result
 
 TURNS: Final = 5
+MOST_TURNS: Final = 20
+"""Whatever else the machine does makes a start slower, never faster: more turns only come nearer to
+what it takes. One that takes too long does so in every turn."""
 
 ROUTE: Final = """
 import fastapi, mangum
@@ -105,9 +108,28 @@ def starts(code: Code, database: str) -> Starts:
 
 
 def fastest(turns: dict[str, Callable[[], Start]]) -> dict[str, Start]:
-    """The fastest of each, after taking turns."""
-    every = [{name: start() for name, start in turns.items()} for _ in range(TURNS)]
-    return {name: min((each[name] for each in every), key=_seconds) for name in turns}
+    """The fastest of each, after taking turns, and more of them while the bounds are not met."""
+    found: dict[str, Start] = {}
+    for turn in range(MOST_TURNS):
+        if turn >= TURNS and not beyond(found):
+            break
+        for name, start in turns.items():
+            again = start()
+            found[name] = min(found.get(name, again), again, key=_seconds)
+    return found
+
+
+def beyond(found: dict[str, Start]) -> list[str]:
+    """What takes longer than it may."""
+    route, bare = found["fastapi, mangum, a route"], found["… and langgraph, saver"]
+    bounds = {
+        "server/discover": 1.3 * route.seconds,
+        "tools/list": 1.3 * route.seconds,
+        "a refusal": 1.3 * route.seconds,
+        "a replay": 2 * found["tools/list"].seconds,
+        "the first call": 1.25 * bare.seconds,
+    }
+    return [name for name, bound in bounds.items() if found[name].seconds > bound]
 
 
 def _seconds(start: Start) -> float:
@@ -158,14 +180,12 @@ def test_the_first_answer_costs_little_more_than_what_it_can_not_do_without(
     print(table(found), file=sys.stderr)
     route, bare = found["fastapi, mangum, a route"], found["… and langgraph, saver"]
     assert (route.status, bare.status) == (200, 200)
+    assert beyond(found) == [], table(found)
     for name in ("server/discover", "tools/list", "a refusal"):
         assert found[name].heavy == [], name
-        assert found[name].seconds <= 1.3 * route.seconds, table(found)
     replay, first = found["a replay"], found["the first call"]
     assert "Hello, Ada!" in replay.body
     assert replay.heavy == ["psycopg"]
-    assert replay.seconds <= 2 * found["tools/list"].seconds, table(found)
     assert "input_required" in first.body
     assert "boto3" not in first.heavy
-    assert first.seconds <= 1.25 * bare.seconds, table(found)
     assert first.megabytes < 110, table(found)
