@@ -287,28 +287,23 @@ class CallState:
             for task in self._unfinished("")
             for interrupt in self._interrupts("", task)
         }
-        deepest: dict[str, tuple[tuple[int, int], Pending]] = {}
-        for ns in self._checkpoints:
-            for task in self._unfinished(ns):
-                for interrupt in self._interrupts(ns, task):
-                    if interrupt.id not in live:
-                        continue
-                    path = self._path(ns, task)
-                    rank = (ns.count("|") + bool(ns), len(path))
-                    if interrupt.id not in deepest or rank > deepest[interrupt.id][0]:
-                        deepest[interrupt.id] = (
-                            rank,
-                            Pending(
-                                id=interrupt.id,
-                                value=interrupt.value,
-                                schema=_schema(interrupt),
-                                namespace=ns,
-                                task=task,
-                                path=path,
-                                answered=self._answered(ns, task),
-                            ),
-                        )
-        return sorted((each for _, each in deepest.values()), key=lambda each: each.path)
+        listed = [
+            Pending(
+                id=interrupt.id,
+                value=interrupt.value,
+                schema=_schema(interrupt),
+                namespace=ns,
+                task=task,
+                path=self._path(ns, task),
+                answered=self._answered(ns, task),
+            )
+            for ns in self._checkpoints
+            for task in self._unfinished(ns)
+            for interrupt in self._interrupts(ns, task)
+            if interrupt.id in live
+        ]
+        deepest = {each.id: each for each in sorted(listed, key=_depth)}
+        return sorted(deepest.values(), key=lambda each: each.path)
 
     def still_pending(self, asked: Iterable[Asked]) -> set[str]:
         """Of the interrupts that a round asked, those that wait in the very task that raised them.
@@ -629,6 +624,11 @@ def _newest(chain: dict[str, _Saved]) -> str:
 
 def _configurable(config: RunnableConfig) -> dict[str, Any]:
     return config.get("configurable", {})
+
+
+def _depth(listed: Pending) -> tuple[int, int]:
+    """How deep a write is that lists an interrupt; a task that was called is below its caller."""
+    return listed.namespace.count("|") + bool(listed.namespace), len(listed.path)
 
 
 def _schema(interrupt: Interrupt[Any]) -> dict[str, Any] | None:

@@ -377,7 +377,7 @@ class Store:
 
     async def release(self, claim: Claim) -> None:
         """Give a claim back under which nothing happened, if it was made at all."""
-        with suppress(ClaimLost, Interrupted, Unavailable):  # or it lapses by itself
+        with suppress(StoreError):  # then it lapses by itself
             await self._given_back(_RELEASE, claim, {})
 
     async def renew(self, claim: Claim, *, lease: timedelta) -> None:
