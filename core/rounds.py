@@ -192,7 +192,6 @@ class Rounds:
             if (marks := await call.threads.keep(id, call.tool.agent)) is None:
                 return error_result(CANNOT_RESUME)
             metadata = canonical.dumps(marks)
-        run.state.forget_finished_subgraphs()
         try:
             rows = run.state.rows()
         except Exception as error:

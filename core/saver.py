@@ -101,7 +101,7 @@ class CallState:
     """Everything that LangGraph knows of one call, by namespace.
 
     Of each namespace only the newest checkpoint is kept, but for a DeltaChannel, whose value is
-    spread over a chain.
+    spread over a chain; of graphs that nodes called, only those of the newest superstep.
 
     Args:
         rows: what was loaded of a stored call.
@@ -174,6 +174,16 @@ class CallState:
                 chain.clear()
             chain[checkpoint["id"]] = saved
             self._dirty = True
+            if not ns:
+                self._forget_calls(root=checkpoint["id"])
+
+    def _forget_calls(self, *, root: str) -> None:
+        """Drop what graphs kept that nodes of earlier supersteps called: no task will read it."""
+        for ns, chain in list(self._checkpoints.items()):
+            parents = chain[_newest(chain)].metadata.get("parents", {})
+            if ":" in ns and parents.get("") != root:
+                for id in self._checkpoints.pop(ns):
+                    self._writes.pop((ns, id), None)
 
     def put_writes(
         self, ns: str, id: str, writes: Sequence[tuple[str, Any]], task: str, path: str
@@ -362,17 +372,6 @@ class CallState:
         return "|".join((*levels, own))
 
     # Rows.
-
-    def forget_finished_subgraphs(self) -> None:
-        """Drop the subgraph calls of earlier supersteps: no task that is left will read them."""
-        root = _newest(self._checkpoints[""]) if "" in self._checkpoints else ""
-        for ns in list(self._checkpoints):
-            if ":" in ns and all(
-                saved.metadata.get("parents", {}).get("") != root
-                for saved in self._checkpoints[ns].values()
-            ):
-                for id in self._checkpoints.pop(ns):
-                    self._writes.pop((ns, id), None)
 
     def rows(self) -> Rows:
         """What is not durable yet, serialized.

@@ -77,9 +77,13 @@ BEGIN
         FROM seen JOIN checkpoints AS h ON seen.won AND h.thread_id = the_call::text
     ), heads AS MATERIALIZED (
         -- The newest checkpoint of each namespace; with a DeltaChannel, whose value is spread over
-        -- a chain of checkpoints, all of them.
+        -- a chain of checkpoints, all of them. A graph that a node called has a colon in its
+        -- namespace, and what it kept is read in the superstep of that node alone.
         SELECT ns, id, parent, stored.checkpoint, stored.metadata FROM stored
-        WHERE age = 1 OR delta
+        WHERE (age = 1 OR delta)
+          AND (strpos(ns, ':') = 0
+               OR stored.metadata -> 'parents' ->> '' = (
+                    SELECT root.id FROM stored AS root WHERE root.ns = '' AND root.age = 1))
     ), blobs AS (
         SELECT DISTINCT ON (b.checkpoint_ns, b.channel, b.version)
                b.checkpoint_ns AS ns, b.channel, b.version, b.type, b.blob

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from enum import Enum
+from functools import partial
 from typing import Annotated, Any, TypeAlias
 from uuid import UUID, uuid4
 
@@ -26,6 +27,7 @@ from psycopg.rows import DictRow, dict_row
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
+from core.gate import Gate
 from core.records import Asking, Claim
 from core.saver import CallSaver, CallState
 from core.store import Store
@@ -179,7 +181,6 @@ async def stored_by_us(
     state = CallState(str(call), serde)
     compiled = graph.compile(checkpointer=CallSaver(state))
     await compiled.ainvoke({"log": ["input"]}, config, durability="async")
-    state.forget_finished_subgraphs()
     asking = Asking(keys=["k"], modes=["form"], questions=b"")
     hour = timedelta(hours=1)
     await store.pause(call, "a", asking, state.rows(), ttl=hour)
@@ -257,6 +258,40 @@ async def test_many_steps_in_memory_keep_one_checkpoint_of_each_namespace() -> N
         {"log": []}, {"configurable": {"thread_id": "t"}}
     )
     assert len(state.rows().checkpoints) == 1
+
+
+async def test_what_graphs_kept_that_finished_nodes_called_is_neither_held_nor_loaded(
+    database: str, store: Store
+) -> None:
+    def called() -> Any:
+        return line(Plain, a=step("a"), b=step("b")).compile()
+
+    graph = line(
+        Plain, first=asks("first"), one=called(), two=called(), second=asks("second"), end=called()
+    )
+    call, hour = uuid4(), timedelta(hours=1)
+    config: RunnableConfig = {"configurable": {"thread_id": str(call)}}
+    asking = Asking(keys=["k"], modes=["form"], questions=b"")
+    state = CallState(str(call), serde)
+    await graph.compile(checkpointer=CallSaver(state)).ainvoke({"log": []}, config)
+    await store.pause(call, "a", asking, state.rows(), ttl=hour)
+    namespaces: list[set[str]] = []
+    for number in (1, 2):
+        claim = Claim(call=call, number=number, id=uuid4())
+        seen = await store.claim(claim, "a", given=["k"], modes=["form"], lease=hour)
+        assert seen is not None
+        namespaces.append({ns for ns, *_ in seen.rows.checkpoints})
+        state = CallState(str(call), serde, rows=seen.rows, sink=partial(store.flush, claim, {}))
+        compiled = graph.compile(checkpointer=CallSaver(state))
+        values = {each.id: "yes" for each in state.pending()}
+        gated: RunnableConfig = {**config, "callbacks": [Gate(state)]}
+        await compiled.ainvoke(Command(resume=values), gated, durability="sync")
+        await state.flush()
+        await state.close()
+        if number == 1:
+            await store.next(claim, {}, asking, state.rows(), withheld=False, ttl=hour)
+    assert namespaces == [{""}, {""}]
+    assert (await compiled.aget_state(config)).values["log"][-2:] == ["a", "b"]
 
 
 async def test_a_copy_that_langgraph_changes_does_not_change_the_state() -> None:
