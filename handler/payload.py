@@ -18,6 +18,10 @@ MAX_DEPTH: Final = 100
 """Objects and arrays inside each other. Everything after the parser recurses, at up to a few
 frames a level, and Python stops at a thousand frames."""
 
+MAX_VALUES: Final = 100_000
+"""Values in a body, inside each other or side by side. Each costs some microseconds on the way, and
+nothing else is done meanwhile."""
+
 INTEGERS: Final = range(-(2**63), 2**64)
 """What MessagePack, in which LangGraph stores its state, can hold."""
 
@@ -85,12 +89,25 @@ class _Reader:
 
 
 def _shape_fault(value: Any, body: bytes) -> Refusal | None:
-    if body.count(b"{") + body.count(b"[") > MAX_DEPTH and _deeper(value, MAX_DEPTH):
+    containers = body.count(b"{") + body.count(b"[")
+    if containers > MAX_DEPTH and _deeper(value, MAX_DEPTH):
         return InvalidRequest(f"The body nests more than {MAX_DEPTH} levels deep.")
+    # Each value but the outermost follows a comma or is the first in its container.
+    if containers + body.count(b",") >= MAX_VALUES and _more(value, MAX_VALUES):
+        return InvalidRequest(f"The body holds more than {MAX_VALUES} values.")
     # Strict UTF-8 has no surrogates: only an escape can bring one in.
     if (b"\\ud" in body or b"\\uD" in body) and not _encodable(value):
         return InvalidRequest("A string in the body holds half of a surrogate pair.")
     return None
+
+
+def _more(value: Any, limit: int) -> bool:
+    """Whether there are more values than the limit; level by level."""
+    level, count = [value], 0
+    while level and count <= limit:
+        count += len(level)
+        level = [child for each in level for child in _children(each)]
+    return count > limit
 
 
 def _deeper(value: Any, limit: int) -> bool:

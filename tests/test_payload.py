@@ -5,7 +5,7 @@ import json
 import pytest
 
 from core.errors import InvalidParams, InvalidRequest, ParseError
-from handler.payload import MAX_DEPTH, parse
+from handler.payload import MAX_DEPTH, MAX_VALUES, parse
 
 
 def nested(levels: int) -> bytes:
@@ -125,3 +125,15 @@ def test_nesting_a_bit_too_deep_leaves_the_id() -> None:
 
 def test_many_shallow_containers_are_no_nesting() -> None:
     assert parse(b"[" + b",".join([b"{}"] * 1000) + b"]").fault is None
+
+
+def test_a_body_may_hold_so_many_values_and_no_more() -> None:
+    """However large the body may be: each costs time in which nobody else is served."""
+    for body, fault in (
+        (b"[" + b"1," * (MAX_VALUES - 2) + b"1]", False),
+        (b"[" + b"1," * MAX_VALUES + b"1]", True),
+        (b'[{"a":1}' + b',{"a":1}' * (MAX_VALUES // 2) + b"]", True),
+        (b"[" + b"[[[1]]]," * (MAX_VALUES // 4) + b"1]", True),
+        (b'["' + b"," * MAX_VALUES * 3 + b'"]', False),
+    ):
+        assert (parse(body).fault is not None) == fault
