@@ -72,7 +72,7 @@ class Claimed:
             except Exception as error:
                 problem = watch.out_of_time() or error
             await run.state.close()
-        except asyncio.CancelledError:
+        except BaseException:  # a client that left, or whatever else ends more than a run
             await asyncio.shield(self.detached(self._stop(run)))
             raise
         if ended is not None:
