@@ -160,22 +160,28 @@ class Run:
                     ):
                         self._progress(mode, chunk)
             if pending := self.state.pending():
-                return Paused(pending, partial(_check, overlaps, graph, pending))
+                return Paused(pending, partial(self._check, overlaps, graph, pending))
         if isinstance(output, dict):
             output.pop(_INTERRUPT, None)
         return Stopped(output) if interrupted else Finished(output)
 
+    def _check(self, overlaps: Overlaps, graph: Graph, pending: list[Pending]) -> None:
+        """Let a pause pass when each answer reaches its own question and no other.
+
+        Raises:
+            CannotAsk: one may not.
+        """
+        if not all(_RESUMABLE.fullmatch(each.id) for each in pending):
+            raise CannotAsk(
+                "It raises NodeInterrupt, which takes no answer. Call interrupt() instead."
+            )
+        if any(self.state.ran_before(each) for each in pending):
+            raise CannotAsk(
+                "A node ran a graph again that had failed after an answer, and the next answer"
+                " would reach the one that failed. Let what may fail be tried again inside it."
+            )
+        overlaps.check(graph, pending)
+
 
 def _unheard() -> None:
     raise CannotAsk("No node took the answer: the graph is not the one that asked any more.")
-
-
-def _check(overlaps: Overlaps, graph: Graph, pending: list[Pending]) -> None:
-    """Let a pause pass when each answer reaches its own question and no other.
-
-    Raises:
-        CannotAsk: one may not.
-    """
-    if not all(_RESUMABLE.fullmatch(each.id) for each in pending):
-        raise CannotAsk("It raises NodeInterrupt, which takes no answer. Call interrupt() instead.")
-    overlaps.check(graph, pending)

@@ -331,6 +331,22 @@ class CallState:
             and self._answered(each.namespace, each.task) == each.answered
         }
 
+    def ran_before(self, pending: Pending) -> bool:
+        """Whether a graph around the question was run before by the same node, and failed after it
+        had used an answer. The node would run that one again, and never get to the question."""
+        segments = pending.namespace.split("|")
+        runs = [at for at, segment in enumerate(segments) if segment.isdigit()]
+        earlier = (
+            "|".join((*segments[:at], *([str(number)] if number else ())))
+            for at in runs
+            for number in range(int(segments[at]))
+        )
+        return any(
+            (task, WRITES_IDX_MAP[ERROR]) in self._head(ns) and self._answered(ns, task)
+            for ns in earlier
+            for task in self._unfinished(ns)
+        )
+
     def _head(self, ns: str) -> dict[tuple[str, int], _Write]:
         chain = self._checkpoints.get(ns)
         return self._writes.get((ns, _newest(chain)), {}) if chain else {}

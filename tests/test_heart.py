@@ -177,6 +177,16 @@ async def test_a_question_of_a_node_that_is_gone_is_not_asked_again_for_ever(
     )
 
 
+async def test_a_question_is_not_asked_whose_answer_would_be_taken_by_an_attempt_that_failed(
+    here: Instance,
+) -> None:
+    """The node would run the first graph again, with the answer that was given to it."""
+    asked = await here.asks("around_again")
+    result = await here.ends("around_again", accept(asked, Pay="yes"), asked.request_state)
+    assert "A node ran a graph again that had failed after an answer" in said(result)
+    assert here.ran() == {"failing_once": 1}
+
+
 async def test_a_graph_in_another_thread_is_not_taken_for_the_call(
     here: Instance, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -11,7 +11,7 @@ from langgraph.errors import (
 )
 from langgraph.func import entrypoint, task
 from langgraph.graph import START, StateGraph
-from langgraph.types import interrupt
+from langgraph.types import RetryPolicy, interrupt
 
 from tests.agents.journal import point, ran
 from tests.agents.shapes import Wanted
@@ -130,3 +130,25 @@ async def route(state: State) -> str:
 routed = StateGraph(State).add_node("ask", asking("ask", "Go?")).add_node("ship", working("ship"))
 routed.add_edge(START, "ask").add_conditional_edges("ask", route, ["ship"])
 """What comes after the node takes time to tell."""
+
+
+def failing_once(state: State) -> dict[str, Any]:
+    answer = interrupt("Pay?")
+    ran(state["journal"], "failing_once")
+    failed = Path(state["journal"]) / "failed"
+    if not failed.exists():
+        failed.touch()
+        raise ConnectionError("once more")
+    return {"answers": [f"paid={answer}"]}
+
+
+_failing_once = chain(failing_once=failing_once).compile()
+
+
+async def trying_again(state: State) -> dict[str, Any]:
+    return {"answers": (await _failing_once.ainvoke({"journal": state["journal"]}))["answers"]}
+
+
+around_again = StateGraph(State).add_node("trying_again", trying_again, retry_policy=RetryPolicy())
+around_again.add_edge(START, "trying_again")
+"""A node that runs a graph, and runs it again when it fails."""
