@@ -42,6 +42,7 @@ build: install ## Build what AWS Lambda runs; BUILD="--config …" builds a proj
 soak: install ## Hold load and faults for minutes, a million calls, hostile input at random
 	$(BIN)/python -m tests.soak $(SOAK)
 	HOSTILE_SEED=$$(date +%s) SCALE_CALLS=1000000 MODEL_EXAMPLES=1000 $(BIN)/pytest -q \
+		-o faulthandler_timeout=7200 \
 		tests/test_hostile.py tests/test_scale.py tests/test_model.py
 
 conformance: install ## Run the official conformance suite against two processes

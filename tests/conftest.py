@@ -6,6 +6,7 @@ import pytest
 
 pytest_plugins = [
     "tests.postgres",
+    "tests.sessions",
     "tests.processes",
     "tests.projects",
     "tests.served",

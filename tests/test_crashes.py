@@ -15,6 +15,7 @@ from core.protocol import InputRequired
 from tests.clock import move
 from tests.conversation import Instance, accept, instance, said, until
 from tests.processes import Processes, wait_for
+from tests.sessions import Sessions
 
 pytestmark = pytest.mark.anyio
 
@@ -189,29 +190,6 @@ async def test_killed_between_two_questions_of_one_node(
 # holds, so that its process is certain to die in the middle.
 
 
-@pytest.fixture
-async def holding(database: str) -> AsyncGenerator[psycopg.AsyncConnection]:
-    async with await psycopg.AsyncConnection.connect(database) as connection:
-        yield connection
-
-
-async def _waiting(database: str) -> list[int]:
-    async with await psycopg.AsyncConnection.connect(database, autocommit=True) as connection:
-        cursor = await connection.execute(
-            "SELECT pid FROM pg_stat_activity"
-            " WHERE datname = current_database() AND wait_event_type = 'Lock'"
-        )
-        return [row[0] for row in await cursor.fetchall()]
-
-
-async def _until_waiting(database: str) -> int:
-    found: list[int] = []
-    while not found:
-        found = await _waiting(database)
-    return found[0]
-
-
-@pytest.mark.direct
 @pytest.mark.parametrize("finishes", [True, False])
 @pytest.mark.parametrize(
     ("agent", "point"), [("one", "ask"), ("then", "ask"), ("then", "charge"), ("then", "ship")]
@@ -219,7 +197,7 @@ async def _until_waiting(database: str) -> int:
 async def test_killed_while_what_a_node_did_is_being_stored(
     here: Instance,
     processes: Processes,
-    holding: psycopg.AsyncConnection,
+    sessions: Sessions,
     agent: str,
     point: str,
     finishes: bool,
@@ -231,13 +209,12 @@ async def test_killed_while_what_a_node_did_is_being_stored(
     (processes.journal / f"hold-{point}").touch()
     worker = processes.send(agent, answers, asked.request_state)
     wait_for(processes.journal / f"held-{point}")
-    await holding.execute("SELECT 1 FROM intermezzo_rounds FOR UPDATE")
-    (processes.journal / f"hold-{point}").unlink()
-    session = await _until_waiting(processes.database)
-    worker.kill()
-    if not finishes:
-        await holding.execute("SELECT pg_terminate_backend(%s, 5000)", [session])
-    await holding.rollback()
+    with sessions.hold():
+        (processes.journal / f"hold-{point}").unlink()
+        await until(lambda: bool(sessions.waiting()))
+        worker.kill()
+        if not finishes:
+            sessions.end(sessions.waiting())
     lapse(processes.database)
     result = await here.ends(agent, answers, asked.request_state)
     assert not result.is_error
@@ -248,20 +225,18 @@ async def test_killed_while_what_a_node_did_is_being_stored(
     assert here.ran() == ran
 
 
-@pytest.mark.direct
 async def test_killed_while_the_next_round_is_being_stored(
-    here: Instance, processes: Processes, holding: psycopg.AsyncConnection
+    here: Instance, processes: Processes, sessions: Sessions
 ) -> None:
     first = await here.asks("two")
     answers = accept(first, First="1")
     (processes.journal / "hold-first").touch()
     worker = processes.send("two", answers, first.request_state)
     wait_for(processes.journal / "held-first")
-    await holding.execute("SELECT 1 FROM intermezzo_rounds FOR UPDATE")
-    (processes.journal / "hold-first").unlink()
-    await _until_waiting(processes.database)
-    worker.kill()
-    await holding.rollback()
+    with sessions.hold():
+        (processes.journal / "hold-first").unlink()
+        await until(lambda: bool(sessions.waiting()))
+        worker.kill()
     lapse(processes.database)
     second = await here.asks("two", answers, first.request_state)
     result = await here.ends("two", accept(second, Second="2"), second.request_state)

@@ -28,6 +28,7 @@ from handler.postgres import local_server
 from tests.clock import move
 from tests.conversation import KEY, Instance, accept, catalog, instance, rows, said, until
 from tests.faults import Line, serving_lines
+from tests.sessions import Sessions
 
 pytestmark = [pytest.mark.anyio, pytest.mark.direct]
 
@@ -49,13 +50,6 @@ def execute(database: str, *statements: str) -> None:
     with psycopg.connect(database, autocommit=True) as connection:
         for statement in statements:
             connection.execute(statement.encode())
-
-
-TERMINATE = (
-    "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
-    " WHERE datname = current_database() AND pid <> pg_backend_pid()"
-)
-"""Ends every session but this one."""
 
 
 def setting(database: str, name: str, value: str) -> None:
@@ -230,12 +224,14 @@ async def test_a_statement_of_a_run_that_nobody_answers_is_told_and_nothing_runs
         assert here.ran() == {"ask?": 2, "ask": 1, "charge": charged, "ship": 1}
 
 
-async def test_an_agents_own_store_is_not_met_by_connections_that_died(database: str) -> None:
+async def test_an_agents_own_store_is_not_met_by_connections_that_died(
+    database: str, sessions: Sessions
+) -> None:
     store = Store(database)
     try:
         opened = await AgentStore(store)()
         await opened.aput(("notes",), "last", {"text": "tea"})
-        execute(database, TERMINATE)
+        sessions.cut()
         kept = await opened.aget(("notes",), "last")
         assert kept is not None
         assert kept.value == {"text": "tea"}
@@ -244,7 +240,7 @@ async def test_an_agents_own_store_is_not_met_by_connections_that_died(database:
 
 
 def test_event_loops_come_and_go_and_connections_die_between_them(
-    database: str, tmp_path: Path
+    database: str, tmp_path: Path, sessions: Sessions
 ) -> None:
     """As on a platform that makes a loop for each event and freezes the process in between."""
     store = Store(database)
@@ -265,7 +261,7 @@ def test_event_loops_come_and_go_and_connections_die_between_them(
     with asyncio.Runner() as lasting:
         for number in range(20):
             if number % 3 == 0:
-                execute(database, TERMINATE)
+                sessions.cut()
             assert '"ask=yes"' in asyncio.run(converse())
             assert '"ask=yes"' in lasting.run(left_open())
         lasting.run(store.close())
@@ -313,7 +309,7 @@ async def test_settling_that_takes_too_long_is_told_and_the_claim_lapses(
 @pytest.mark.parametrize("isolation", ["repeatable read", "serializable"])
 @pytest.mark.parametrize("at", ["claim", "flush", "settle"])
 async def test_what_a_change_in_between_made_fail_is_tried_again_unseen(
-    here: Instance, database: str, isolation: str, at: str
+    here: Instance, database: str, sessions: Sessions, isolation: str, at: str
 ) -> None:
     """Under a stricter isolation the statement that waited for a row that was changed fails."""
     setting(database, "default_transaction_isolation", isolation)
@@ -332,7 +328,7 @@ async def test_what_a_change_in_between_made_fail_is_tried_again_unseen(
             await until(held.exists)
             changing.execute(change)
             hold.unlink()
-        await until(lambda: waiting(database) == 1)
+        await until(lambda: len(sessions.waiting()) == 1)
         changing.commit()
     assert '["ask=yes","charge","ship"]' in said(await request)
     assert here.ran() == {"ask?": 2, "ask": 1, "charge": 1, "ship": 1}
@@ -348,17 +344,6 @@ async def test_copies_that_meet_under_a_stricter_isolation_are_all_told_the_outc
     asked = await asyncio.gather(*copies)
     assert len({each.request_state for each in asked}) == 1
     assert here.ran() == {"first?": 2, "first": 1, "second?": 1}
-
-
-def waiting(database: str) -> int:
-    """How many sessions wait for a lock."""
-    with psycopg.connect(database) as connection:
-        row = connection.execute(
-            "SELECT count(*) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND wait_event_type = 'Lock'"
-        ).fetchone()
-    assert row is not None
-    return row[0]
 
 
 async def test_a_pool_of_which_every_connection_is_busy_is_told_and_changes_nothing(

@@ -16,6 +16,7 @@ from core.errors import RetryLater
 from core.rounds import OUT_OF_TIME
 from tests.clock import move
 from tests.conversation import Instance, accept, instance, rows, said, until
+from tests.sessions import Sessions
 
 pytestmark = pytest.mark.anyio
 
@@ -145,73 +146,47 @@ async def test_a_client_that_closes_its_stream_cancels_the_run_and_may_come_back
 
 
 async def test_connections_that_the_server_cut_meanwhile_are_replaced_without_a_failure(
-    here: Instance, database: str
+    here: Instance, sessions: Sessions
 ) -> None:
     asked = await here.asks("two")
-    _cut(database)
+    sessions.cut()
     second = await here.asks("two", accept(asked, First="1"), asked.request_state)
-    _cut(database)
+    sessions.cut()
     await here.ends("two", accept(second, Second="2"), second.request_state)
-    _cut(database)
+    sessions.cut()
     await here.asks("one")
 
 
 def _nobody_listens(mode: str, chunk: Any) -> None: ...
 
 
-def _cut(database: str) -> None:
-    with psycopg.connect(database, autocommit=True) as connection:
-        connection.execute(
-            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        )
-
-
-@pytest.mark.direct
 async def test_a_connection_that_breaks_during_the_claim_is_tried_once_more(
-    here: Instance, database: str
+    here: Instance, sessions: Sessions
 ) -> None:
     """The claim waits for a row that the test holds, and its session is ended there."""
     asked = await here.asks("one")
-    async with await psycopg.AsyncConnection.connect(database) as holding:
-        await holding.execute("SELECT 1 FROM intermezzo_rounds FOR UPDATE")
+    with sessions.hold():
         request = asyncio.create_task(
             here.call("one", accept(asked, Go="yes"), asked.request_state)
         )
-        waiting: list[int] = []
-        while not waiting:
-            cursor = await holding.execute(
-                "SELECT pid FROM pg_stat_activity"
-                " WHERE datname = current_database() AND wait_event_type = 'Lock'"
-            )
-            waiting = [row[0] for row in await cursor.fetchall()]
-        await holding.execute("SELECT pg_terminate_backend(%s, 5000)", waiting)
-        await holding.rollback()
+        await until(lambda: bool(sessions.waiting()))
+        sessions.end(sessions.waiting())
     assert '"ask=yes"' in said(await request)  # pyright: ignore[reportArgumentType] - a result
     assert here.ran()["ask"] == 1
 
 
-@pytest.mark.direct
 async def test_a_connection_that_breaks_after_a_node_ran_is_told_and_nothing_is_lost(
-    here: Instance, database: str
+    here: Instance, sessions: Sessions
 ) -> None:
     asked = await here.asks("then")
     answers = accept(asked, Go="yes")
     (here.journal / "hold-charge").touch()
     request = asyncio.create_task(here.call("then", answers, asked.request_state))
     await until((here.journal / "held-charge").exists)
-    async with await psycopg.AsyncConnection.connect(database) as holding:
-        await holding.execute("SELECT 1 FROM intermezzo_rounds FOR UPDATE")
+    with sessions.hold():
         (here.journal / "hold-charge").unlink()
-        waiting: list[int] = []
-        while not waiting:
-            cursor = await holding.execute(
-                "SELECT pid FROM pg_stat_activity"
-                " WHERE datname = current_database() AND wait_event_type = 'Lock'"
-            )
-            waiting = [row[0] for row in await cursor.fetchall()]
-        await holding.execute("SELECT pg_terminate_backend(%s, 5000)", waiting)
-        await holding.rollback()
+        await until(lambda: bool(sessions.waiting()))
+        sessions.end(sessions.waiting())
     with pytest.raises(RetryLater):
         await request
     result = await here.ends("then", answers, asked.request_state)

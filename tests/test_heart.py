@@ -7,8 +7,7 @@ nothing begins any more once its run is over.
 import asyncio
 import json
 import threading
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from core.rounds import OUT_OF_TIME
 from tests.clock import move
 from tests.conversation import Instance, accept, instance, said, until
 from tests.processes import Processes, wait_for
+from tests.sessions import Sessions
 
 pytestmark = pytest.mark.anyio
 
@@ -112,7 +112,7 @@ async def test_killed_in_an_error_handler_the_node_that_failed_does_not_run_agai
 
 
 async def test_a_node_that_could_not_begin_has_not_failed_so_its_error_handler_does_not_run(
-    here: Instance, database: str
+    here: Instance, sessions: Sessions
 ) -> None:
     """The connection breaks while what came before the node is being stored."""
     asked = await here.asks("guarded")
@@ -120,14 +120,10 @@ async def test_a_node_that_could_not_begin_has_not_failed_so_its_error_handler_d
     (here.journal / "hold-ask").touch()
     request = asyncio.create_task(here.call("guarded", answers, asked.request_state))
     await until((here.journal / "held-ask").exists)
-    async with holding_the_rounds(database) as waited_for:
+    with sessions.hold():
         (here.journal / "hold-ask").unlink()
-        await until(waited_for)
-        with psycopg.connect(database, autocommit=True) as connection:
-            connection.execute(
-                "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
-                " WHERE datname = current_database() AND wait_event_type = 'Lock'"
-            )
+        await until(lambda: bool(sessions.waiting()))
+        sessions.end(sessions.waiting())
     with pytest.raises(RetryLater):
         await request
     result = await here.ends("guarded", answers, asked.request_state)
@@ -279,23 +275,6 @@ def claimed(database: str) -> bool:
     return row[0] > 0
 
 
-@asynccontextmanager
-async def holding_the_rounds(database: str) -> AsyncGenerator[Callable[[], bool]]:
-    """Lock every round. What is given tells whether somebody waits for one."""
-    async with await psycopg.AsyncConnection.connect(database) as connection:
-        await connection.execute("SELECT 1 FROM intermezzo_rounds FOR UPDATE")
-        with psycopg.connect(database, autocommit=True) as watching:
-
-            def waited_for() -> bool:
-                found = watching.execute(
-                    "SELECT 1 FROM pg_stat_activity"
-                    " WHERE datname = current_database() AND wait_event_type = 'Lock'"
-                )
-                return found.fetchone() is not None
-
-            yield waited_for
-
-
 async def test_wherever_in_its_request_a_stream_is_closed_the_claim_goes_back(
     here: Instance, database: str
 ) -> None:
@@ -314,17 +293,16 @@ async def test_wherever_in_its_request_a_stream_is_closed_the_claim_goes_back(
         assert '["left=l","right=r"]' in said(result)
 
 
-@pytest.mark.direct
 async def test_a_claim_that_is_being_made_when_the_stream_closes_goes_back(
-    here: Instance, database: str
+    here: Instance, database: str, sessions: Sessions
 ) -> None:
     asked = await here.asks("one")
     answers = accept(asked, Go="yes")
-    async with holding_the_rounds(database) as waited_for:
+    with sessions.hold():
         request = asyncio.create_task(
             here.call("one", answers, asked.request_state, progress=ignoring)
         )
-        await until(waited_for)
+        await until(lambda: bool(sessions.waiting()))
         request.cancel()
         with pytest.raises(asyncio.CancelledError):
             await request
@@ -333,18 +311,17 @@ async def test_a_claim_that_is_being_made_when_the_stream_closes_goes_back(
     assert here.ran()["ask"] == 1
 
 
-@pytest.mark.direct
 async def test_what_a_run_came_to_is_settled_though_its_stream_closes_meanwhile(
-    here: Instance, database: str
+    here: Instance, sessions: Sessions
 ) -> None:
     asked = await here.asks("one")
     answers = accept(asked, Go="yes")
     (here.journal / "hold-ask").touch()
     request = asyncio.create_task(here.call("one", answers, asked.request_state, progress=ignoring))
     await until((here.journal / "held-ask").exists)
-    async with holding_the_rounds(database) as waited_for:
+    with sessions.hold():
         (here.journal / "hold-ask").unlink()
-        await until(waited_for)
+        await until(lambda: bool(sessions.waiting()))
         request.cancel()
         with pytest.raises(asyncio.CancelledError):
             await request

@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-import psycopg
 import pytest
 
 from core.protocol import LATEST
@@ -16,6 +15,7 @@ from handler import lambdas
 from handler.lambdas import Process
 from tests.clock import move
 from tests.served import EXAMPLES, KEY, META
+from tests.sessions import Sessions
 
 ARGUMENTS: dict[str, Any] = {"name": "greeter", "arguments": {}}
 ADA = {"user_name": {"action": "accept", "content": {"name": "Ada"}}}
@@ -138,17 +138,11 @@ def test_twenty_at_once_in_a_cold_process_all_succeed(process: Process) -> None:
     assert ends == ['{"greeting":"Hello, Ada!"}'] * 20
 
 
-@pytest.mark.direct
 def test_a_paused_call_survives_that_every_connection_is_cut(
-    process: Process, database: str
+    process: Process, sessions: Sessions
 ) -> None:
     asked = call(process)
-    with psycopg.connect(database, autocommit=True) as connection:
-        cut = connection.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        ).fetchall()
-    assert cut
+    assert sessions.cut() > 0
     ended = call(process, inputResponses=ADA, requestState=asked["requestState"])
     assert ended["content"][0]["text"] == '{"greeting":"Hello, Ada!"}'
 

@@ -15,6 +15,7 @@ from core.sweeper import sweep
 from tests.clock import move
 from tests.conversation import Instance, accept, instance, rows, until
 from tests.processes import Processes, wait_for
+from tests.sessions import Sessions
 
 pytestmark = pytest.mark.anyio
 
@@ -236,15 +237,15 @@ async def test_a_claim_that_lapsed_does_not_keep_its_call(
     assert set(rows(database).values()) == {0}
 
 
-@pytest.mark.direct
-async def test_a_sweep_that_dies_is_finished_by_the_next(here: Instance, database: str) -> None:
+async def test_a_sweep_that_dies_is_finished_by_the_next(
+    here: Instance, database: str, sessions: Sessions
+) -> None:
     for _ in range(5):
         await here.asks("one")
     move(database, seconds=24 * HOUR + 5)
-    async with await psycopg.AsyncConnection.connect(database) as holding:
-        await holding.execute("SELECT 1 FROM checkpoints FOR UPDATE")
+    with sessions.hold("SELECT 1 FROM checkpoints FOR UPDATE"):
         dying = asyncio.create_task(sweep(here.store))
-        await until(lambda: _locked(database) > 0)
+        await until(lambda: bool(sessions.waiting()))
         dying.cancel()
         with pytest.raises(asyncio.CancelledError):
             await dying
@@ -253,19 +254,8 @@ async def test_a_sweep_that_dies_is_finished_by_the_next(here: Instance, databas
     assert set(rows(database).values()) == {0}
 
 
-def _locked(database: str) -> int:
-    with psycopg.connect(database) as connection:
-        row = connection.execute(
-            "SELECT count(*) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND wait_event_type = 'Lock'"
-        ).fetchone()
-    assert row is not None
-    return row[0]
-
-
-@pytest.mark.direct
 async def test_a_round_that_is_asked_after_all_while_the_sweep_looks_is_not_swept(
-    here: Instance, database: str
+    here: Instance, database: str, sessions: Sessions
 ) -> None:
     """Whichever time the sweep reads the clock: it waits there until the round was asked."""
     for turn in itertools.count(1):
@@ -273,12 +263,12 @@ async def test_a_round_that_is_asked_after_all_while_the_sweep_looks_is_not_swep
         answers = accept(first, Form="yes")
         with pytest.raises(MissingCapability):
             await here.call("url_later", answers, first.request_state, modes=FORM)
-        with psycopg.connect(database, autocommit=True) as connection:
+        with psycopg.connect(sessions.database, autocommit=True) as connection:
             connection.execute("UPDATE intermezzo_calls SET expires_at = now()")
             connection.execute(_STOPPING_CLOCK)
             connection.execute("SELECT pg_advisory_lock(%s)", [turn])
             sweeping = asyncio.create_task(sweep(here.store))
-            await until(lambda task=sweeping: task.done() or _locked(database) > 0)
+            await until(lambda task=sweeping: task.done() or bool(sessions.waiting()))
             asked = not sweeping.done() and _ask(database)
             connection.execute("SELECT pg_advisory_unlock(%s)", [turn])
             await sweeping

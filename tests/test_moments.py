@@ -17,6 +17,7 @@ from core.request_state import make_key
 from core.sweeper import sweep
 from tests.conversation import Instance, accept, instance, rows, said, until
 from tests.served import run
+from tests.sessions import Sessions
 
 pytestmark = pytest.mark.anyio
 
@@ -95,15 +96,14 @@ async def test_a_moment_before_its_lapse_a_claim_keeps_its_call_from_the_next_an
 
 
 async def test_a_claim_that_began_in_time_wins_though_the_call_expires_while_it_waits(
-    here: Instance, database: str
+    here: Instance, database: str, sessions: Sessions
 ) -> None:
     asked = await here.asks("one")
-    with psycopg.connect(database) as holding:
-        holding.execute("SELECT 1 FROM intermezzo_rounds FOR UPDATE")
+    with sessions.hold():
         request = asyncio.create_task(
             here.ends("one", accept(asked, Go="yes"), asked.request_state)
         )
-        await until(lambda: waiting(database) == 1)
+        await until(lambda: len(sessions.waiting()) == 1)
         with psycopg.connect(database, autocommit=True) as connection:
             connection.execute("UPDATE intermezzo_calls SET expires_at = now()")
         assert await sweep(here.store) == 0, "its row is held"
@@ -112,32 +112,21 @@ async def test_a_claim_that_began_in_time_wins_though_the_call_expires_while_it_
 
 
 async def test_a_call_that_is_swept_while_its_claim_waits_is_refused_and_nothing_runs(
-    here: Instance, database: str
+    here: Instance, database: str, sessions: Sessions
 ) -> None:
     """The sweep has the row first, and deletes it."""
     asked = await here.asks("one")
-    with psycopg.connect(database) as sweeping:
-        sweeping.execute("SELECT 1 FROM intermezzo_rounds FOR UPDATE")
+    with sessions.hold() as sweeping:
         request = asyncio.create_task(
             here.call("one", accept(asked, Go="yes"), asked.request_state)
         )
-        await until(lambda: waiting(database) == 1)
+        await until(lambda: len(sessions.waiting()) == 1)
         for table in ("checkpoint_writes", "checkpoint_blobs", "checkpoints", "intermezzo_calls"):
             sweeping.execute(SQL("DELETE FROM {}").format(Identifier(table)))
     with pytest.raises(InvalidRequestState):
         await request
     assert here.ran() == {"before": 1, "ask?": 1}
     assert set(rows(database).values()) == {0}
-
-
-def waiting(database: str) -> int:
-    with psycopg.connect(database) as connection:
-        row = connection.execute(
-            "SELECT count(*) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND wait_event_type = 'Lock'"
-        ).fetchone()
-    assert row is not None
-    return row[0]
 
 
 # A migration and calls.
@@ -183,17 +172,16 @@ async def test_calls_go_on_while_the_database_is_migrated_by_a_later_version(
 
 
 async def test_a_migration_waits_for_a_claim_that_is_being_made_and_loses_nothing(
-    here: Instance, database: str, newer: str
+    here: Instance, database: str, newer: str, sessions: Sessions
 ) -> None:
     asked = await here.asks("one")
-    with psycopg.connect(database) as holding:
-        holding.execute("SELECT 1 FROM intermezzo_rounds FOR UPDATE")
+    with sessions.hold():
         request = asyncio.create_task(
             here.ends("one", accept(asked, Go="yes"), asked.request_state)
         )
-        await until(lambda: waiting(database) == 1)
-        migration = asyncio.create_task(migrate(database))
-        await until(lambda: waiting(database) == 2)
+        await until(lambda: len(sessions.waiting()) == 1)
+        migration = asyncio.create_task(migrate(sessions.database))
+        await until(lambda: len(sessions.waiting()) == 2)
     assert '"ask=yes"' in said(await request)
     assert await migration == [newer]
 

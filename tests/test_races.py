@@ -9,6 +9,7 @@ import pytest
 
 from tests.conversation import accept, instance, until
 from tests.processes import Processes, Told, wait_for
+from tests.sessions import Sessions
 
 pytestmark = pytest.mark.anyio
 
@@ -134,9 +135,8 @@ async def test_a_runner_that_lost_its_claim_writes_nothing_and_runs_no_further_n
     assert here.ran() == {"ask?": 3, "ask": 2, "charge": 1, "ship": 1}
 
 
-@pytest.mark.direct
 async def test_a_claim_is_renewed_while_its_run_lives_even_when_it_blocks_the_event_loop(
-    database: str, tmp_path: Path, processes: Processes
+    database: str, tmp_path: Path, processes: Processes, sessions: Sessions
 ) -> None:
     """The node blocks for five times as long as a claim lasts; a copy waits and does not run."""
     async with instance(database, tmp_path) as here:
@@ -146,7 +146,7 @@ async def test_a_claim_is_renewed_while_its_run_lives_even_when_it_blocks_the_ev
         runner = processes.send("blocking", answers, asked.request_state, lease=0.4)
         wait_for(tmp_path / "held-block")
         copy = processes.send("blocking", answers, asked.request_state, lease=0.4)
-        await _renewed(database, times=6)
+        await _renewed(sessions.database, times=6)
         (tmp_path / "hold-block").unlink()
         assert runner.one() == copy.one()
     assert here.ran() == {"block?": 2, "block": 1}

@@ -25,6 +25,7 @@ from tests.artifacts import environ
 from tests.gateways import GATEWAYS, Gateway, HttpRequest, behind, http_api, passed_on, shape
 from tests.runtime_api import Code, Function, FunctionError, Sandbox
 from tests.served import CHECKOUT, KEY, META
+from tests.sessions import Sessions
 from tests.vault import Vault
 
 ADA = {"user_name": {"action": "accept", "content": {"name": "Ada"}}}
@@ -117,15 +118,6 @@ def two_rounds(function: Function) -> str:
 def ran(journal: Path) -> Counter[str]:
     """How often each node ran."""
     return Counter((journal / "ran").read_text().split())
-
-
-def cut(database: str) -> int:
-    """Ends every connection to a database, and returns how many there were."""
-    with psycopg.connect(database, autocommit=True) as connection:
-        return connection.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        ).rowcount
 
 
 async def _answer(
@@ -229,12 +221,11 @@ def test_twenty_at_once_all_succeed_from_cold(function: Function) -> None:
     assert ends == ['{"greeting":"Hello, Ada!"}'] * 20
 
 
-@pytest.mark.direct
 def test_connections_that_are_cut_while_a_sandbox_is_frozen_are_replaced(
-    function: Function, database: str
+    function: Function, sessions: Sessions
 ) -> None:
     asked = result(function, "greeter")
-    assert cut(database) > 0
+    assert sessions.cut() > 0
     ended = result(function, "greeter", inputResponses=ADA, requestState=asked["requestState"])
     assert ended["content"][0]["text"] == '{"greeting":"Hello, Ada!"}'
     assert [sandbox.invocations for sandbox in function.sandboxes] == [2]
@@ -403,7 +394,7 @@ def test_a_handler_that_is_not_there_fails_the_init_phase(code: Code, database: 
 
 
 def test_a_snapshot_holds_nothing_that_is_open_drawn_or_signed(
-    code: Code, database: str, vault: Vault
+    code: Code, database: str, vault: Vault, sessions: Sessions
 ) -> None:
     variables = {
         **environ(database, REQUEST_STATE_KEYS=vault.keep("keys", KEY)),
@@ -414,7 +405,7 @@ def test_a_snapshot_holds_nothing_that_is_open_drawn_or_signed(
     try:
         sandbox.started()
         assert sandbox.restored
-        assert cut(database) == 0
+        assert sessions.cut() == 0
         assert vault.requests == []
         event = http_api(request("tools/call", headers=None, name="greeter", arguments={}))
         assert "input_required" in sandbox.invoke(event, 29)["body"]
