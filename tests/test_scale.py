@@ -21,7 +21,7 @@ from core.sweeper import BATCH, sweep
 from tests.conversation import Instance, accept, instance, rows
 from tests.crowd import TABLES, Plans, copy_calls, explained, hear
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.direct]
 
 CALLS = int(os.environ.get("SCALE_CALLS", "100000"))
 FEW = 1000
