@@ -102,7 +102,7 @@ class Renewals:
                 try:
                     if connection is None or connection.closed:
                         connection = psycopg.connect(
-                            self._store.conninfo,
+                            self._store.conninfo(),
                             autocommit=True,
                             prepare_threshold=None,
                             connect_timeout=3,

@@ -50,7 +50,7 @@ class Endpoint:
         self,
         *,
         catalog: "Catalog",
-        rounds: "Callable[[], Rounds]",
+        rounds: "Callable[[], Awaitable[Rounds]]",
         name: str,
         version: str,
         ttl_ms: int,
@@ -143,7 +143,8 @@ class Endpoint:
 
         from core.rounds import Call  # a list does not wait for what runs agents
 
-        outcome = await self._rounds().call(
+        rounds = await self._rounds()
+        outcome = await rounds.call(
             Call(
                 tool=tool,
                 arguments=params.arguments,

@@ -16,6 +16,7 @@ import math
 import select
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from typing import Any, LiteralString, TypeVar
@@ -24,7 +25,7 @@ from weakref import WeakKeyDictionary
 
 import psycopg
 from psycopg import AsyncConnection, errors
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import DictRow, dict_row
 from psycopg.sql import SQL, Identifier
 from psycopg.types.json import Jsonb
@@ -215,7 +216,8 @@ class Store:
     """A small pool of connections to one database, opened at the first use, one per event loop.
 
     Args:
-        conninfo: a libpq connection string or URI.
+        conninfo: a libpq connection string or URI, or what tells the newest one, which may take a
+            while: each new connection asks it, and those that there are live on.
         schema: where the tables are.
         max_size: connections at most, per process and event loop.
         timeout: seconds to wait for a free connection, or for a new one.
@@ -224,15 +226,17 @@ class Store:
 
     def __init__(
         self,
-        conninfo: str,
+        conninfo: str | Callable[[], str],
         *,
         schema: str = "public",
         max_size: int = 4,
         timeout: float = 5.0,
         patience: float = 10.0,
     ) -> None:
-        self.conninfo = conninfo
         self.schema = schema
+        self._conninfo = conninfo
+        # Of its own: nodes that wait for the database must not keep it from being found.
+        self._finding = ThreadPoolExecutor(1, thread_name_prefix="conninfo")
         self._max_size = max_size
         self._timeout = timeout
         self._patience = patience
@@ -247,6 +251,19 @@ class Store:
             filled = SQL(sql).format(schema=Identifier(self.schema)).as_bytes()
             self._statements[sql] = filled
         return filled
+
+    def conninfo(self) -> str:
+        """The connection string as it is now, which says how long connecting may take."""
+        given = self._conninfo if isinstance(self._conninfo, str) else self._conninfo()
+        if conninfo_to_dict(given).get("connect_timeout") is not None:
+            return given
+        return make_conninfo(given, connect_timeout=math.ceil(self._timeout))
+
+    async def _found(self) -> str:
+        if isinstance(self._conninfo, str):
+            return self.conninfo()
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._finding, self.conninfo)
 
     async def close(self) -> None:
         """Close this event loop's connections."""
@@ -482,12 +499,10 @@ class Store:
             # A pool keeps its loop alive, so neither would ever go.
             for over in [each for each in self._pools if each.is_closed()]:
                 del self._pools[over]
-            given = conninfo_to_dict(self.conninfo)
             pool = _Pool(
-                self.conninfo,
+                self._found,
                 connection_class=AsyncConnection[DictRow],
                 kwargs={
-                    "connect_timeout": given.get("connect_timeout", math.ceil(self._timeout)),
                     "autocommit": True,
                     "prepare_threshold": None,
                     "row_factory": dict_row,

@@ -120,7 +120,7 @@ def _build(chosen: argparse.Namespace, environ: Mapping[str, str]) -> None:
 
 
 def _database(settings: Settings) -> str:
-    return Resources(settings).store.conninfo
+    return Resources(settings).store.conninfo()
 
 
 _Command: TypeAlias = Callable[[argparse.Namespace, Mapping[str, str]], None]

@@ -84,7 +84,7 @@ class Process:
 
         def applied() -> list[str]:
             store = self._database.store
-            return self._run(migrate(store.conninfo, schema=store.schema))
+            return self._run(migrate(store.conninfo(), schema=store.schema))
 
         if is_request(event):
             deploy(event, applied)

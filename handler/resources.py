@@ -4,7 +4,6 @@ Each part is made when it is first asked for, and kept. Nothing is opened by an 
 refusal reaches neither database nor keys.
 """
 
-import asyncio
 import os
 from collections.abc import Callable, Mapping
 from datetime import timedelta
@@ -39,8 +38,7 @@ class Resources:
     def __init__(self, settings: Settings, *, left: Callable[[], timedelta] | None = None) -> None:
         self.settings = settings
         self._left = left
-        self._secrets: Secrets | None = None
-        self._closing: asyncio.Future[None] | None = None
+        self._rounds: tuple[str, Rounds] | None = None
 
     @cached_property
     def catalog(self) -> Catalog:
@@ -56,35 +54,46 @@ class Resources:
 
     @cached_property
     def store(self) -> "Store":
-        """The database. It connects when a statement needs it.
+        """The database. It connects when a statement needs it, with the newest secret.
 
         Raises:
-            SettingsError: where it is, is a secret that can't be read.
+            SettingsError: where it is, is said in no way that can be read.
         """
         from core.store import Store  # a list needs no database
         from handler.database import conninfo
 
-        settings = self.settings
-        assert settings.database_url is not None, "checked when the settings were read"
+        given = self.settings.database_url
+        assert given is not None, "checked when the settings were read"
+
+        def newest() -> str:
+            from handler.secrets_manager import RECENT
+
+            return conninfo(self._secrets.value(given, fresh=RECENT), os.environ)
+
         return Store(
-            conninfo(self._value(settings.database_url), os.environ),
-            schema=settings.database_schema,
-            max_size=settings.database_pool_size,
+            newest if SECRET.fullmatch(given) else conninfo(given, os.environ),
+            schema=self.settings.database_schema,
+            max_size=self.settings.database_pool_size,
         )
 
-    @cached_property
-    def rounds(self) -> "Rounds":
-        """What runs calls.
+    async def rounds(self) -> "Rounds":
+        """What runs calls; another one once the keys have changed that it was made of.
 
         Raises:
             SettingsError: the keys are a secret that can't be read, or are unfit.
         """
+        keys = await self._value(",".join(self.settings.request_state_keys))
+        if self._rounds is None or self._rounds[0] != keys:
+            self._rounds = keys, self._signed_with(keys)
+        return self._rounds[1]
+
+    def _signed_with(self, keys: str) -> "Rounds":
         from core.rounds import Rounds
 
         return Rounds(
             catalog=self.catalog,
             store=lambda: self.store,
-            keys=self._keys(),
+            keys=_key_ring(keys),
             audience=self.settings.public_url,
             left=self._left,
             largest=self.settings.max_result_bytes,
@@ -109,7 +118,7 @@ class Resources:
         """What answers requests."""
         return Endpoint(
             catalog=self.catalog,
-            rounds=self._current_rounds,
+            rounds=self.rounds,
             name=self.settings.server_name,
             version=__version__,
             ttl_ms=self.settings.list_ttl_ms,
@@ -134,36 +143,29 @@ class Resources:
         """The bound on runs at a time."""
         return Turns(self.settings.max_concurrent_runs)
 
-    def _current_rounds(self) -> "Rounds":
-        """What runs calls, made anew when a secret has changed that it was made of."""
-        if self._secrets is not None and self._secrets.changed():
-            self.__dict__.pop("rounds", None)
-            if store := self.__dict__.pop("store", None):
-                self._closing = asyncio.ensure_future(store.close())
-        return self.rounds
-
-    def _keys(self) -> "KeyRing":
-        from core.request_state import KeyRing  # a list needs no keys
-
-        given = ",".join(self.settings.request_state_keys)
-        try:
-            return KeyRing([key.strip() for key in self._value(given).split(",")])
-        except ValueError as error:
-            raise SettingsError([f"REQUEST_STATE_KEYS: {error}"]) from error
-
-    def _value(self, setting: str) -> str:
-        """A setting's value, where it may be a secret's ARN."""
-        if not SECRET.fullmatch(setting):
-            return setting
+    @cached_property
+    def _secrets(self) -> "Secrets":
         from handler.secrets_manager import Secrets  # most processes have no such secret
 
-        self._secrets = self._secrets or Secrets(os.environ)
-        return self._secrets.value(setting)
+        return Secrets(os.environ)
+
+    async def _value(self, setting: str) -> str:
+        """A setting's value, where it may be a secret's ARN."""
+        return await self._secrets.read(setting) if SECRET.fullmatch(setting) else setting
 
     async def close(self) -> None:
         """Closes what was opened."""
         if "store" in self.__dict__:
             await self.store.close()
+
+
+def _key_ring(keys: str) -> "KeyRing":
+    from core.request_state import KeyRing  # a list needs no keys
+
+    try:
+        return KeyRing([key.strip() for key in keys.split(",")])
+    except ValueError as error:
+        raise SettingsError([f"REQUEST_STATE_KEYS: {error}"]) from error
 
 
 def _listed(names: frozenset[str] | None) -> frozenset[str] | None:

@@ -2,11 +2,13 @@
 
     DATABASE_URL=arn:aws:secretsmanager:eu-west-1:123456789012:secret:database-AbCdEf
 
-A secret is read when its value is first needed, so that a list never waits for one, and again now
-and then, so that it can be rotated. That takes one signed request (Signature Version 4), which is
-written out here: on a cold start, importing the SDK would take longer than everything else.
+A secret is read when its value is first needed, so that a list never waits for one, and again once
+it is no longer fresh, so that it can be rotated. That takes one signed request (Signature Version
+4), which is written out here: on a cold start, importing the SDK would take longer than everything
+else.
 """
 
+import asyncio
 import hashlib
 import hmac
 import json
@@ -15,6 +17,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -23,6 +26,9 @@ from handler.settings import SettingsError
 
 FRESH: Final = 300.0
 """Seconds for which a secret is as good as read."""
+
+RECENT: Final = 5.0
+"""Seconds for which it is so to whoever connects with it: what was rotated lets nobody in."""
 
 _SECONDS: Final = 3.0
 """For an answer. Where there is no way to Secrets Manager, there is none."""
@@ -51,33 +57,56 @@ class Secrets:
     ) -> None:
         self._environ = environ
         self._clock = clock
-        self._values: dict[str, str] = {}
-        self._read = 0.0
+        self._known: dict[str, _Known] = {}
+        # Of its own: nodes at work must not keep a secret from being read.
+        self._reader = ThreadPoolExecutor(1, thread_name_prefix="secrets")
 
-    def value(self, reference: str) -> str:
-        """The value of a secret, by its ARN.
+    def value(self, reference: str, *, fresh: float | None = None) -> str:
+        """The value of a secret, by its ARN. What can't be read again stays as it was.
+
+        Args:
+            fresh: seconds for which a value that was read is good enough; else `FRESH`.
 
         Raises:
             SecretError: it can't be read.
         """
-        if reference not in self._values:
-            self._values[reference] = read(reference, self._environ)
-            self._read = self._clock()
-        return self._values[reference]
-
-    def changed(self) -> bool:
-        """Whether a value that was given out is another one now. It looks now and then; what can't
-        be read then stays as it was."""
-        if not self._values or self._clock() - self._read < FRESH:
-            return False
-        self._read = self._clock()
+        known = self._known.get(reference)
+        if known is not None and self._is_fresh(known, fresh):
+            return known.value
+        if known is not None:  # one reads; the others go on with what is known
+            self._known[reference] = _Known(known.value, self._clock())
         try:
-            now = {reference: read(reference, self._environ) for reference in self._values}
+            value = read(reference, self._environ)
         except SecretError as error:
-            _log.warning("secrets stay as they were: %s", error)
-            return False
-        before, self._values = self._values, now
-        return now != before
+            if known is None:
+                raise
+            _log.warning("a secret stays as it was: %s", error)
+            return known.value
+        self._known[reference] = _Known(value, self._clock())
+        return value
+
+    async def read(self, reference: str) -> str:
+        """The same, where the event loop may not wait.
+
+        Raises:
+            SecretError: it can't be read.
+        """
+        known = self._known.get(reference)
+        if known is not None and self._is_fresh(known, None):
+            return known.value
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._reader, self.value, reference)
+
+    def _is_fresh(self, known: "_Known", fresh: float | None) -> bool:
+        return self._clock() - known.at < (FRESH if fresh is None else fresh)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What a secret was when it was read."""
+
+    value: str
+    at: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from tests.served import EXAMPLES
 pytestmark = pytest.mark.anyio
 
 
-def no_rounds() -> NoReturn:
+async def no_rounds() -> NoReturn:
     raise AssertionError("nothing here may run an agent")
 
 
