@@ -18,7 +18,7 @@ from core.request_state import make_key
 from handler import local, logs
 from handler.artifact import FOLDER, PLATFORMS, PYTHON, ArtifactError, Target, build
 from handler.postgres import PostgresError
-from handler.resources import Resources
+from handler.resources import Resources, with_store
 from handler.settings import Settings, SettingsError
 
 
@@ -96,18 +96,10 @@ def _migrate(chosen: argparse.Namespace, environ: Mapping[str, str]) -> None:
 
 
 def _sweep(chosen: argparse.Namespace, environ: Mapping[str, str]) -> None:
-    with local.settings(environ) as settings:
-        print(f"deleted {asyncio.run(_swept(settings))} calls")
-
-
-async def _swept(settings: Settings) -> int:
     from core.sweeper import sweep
 
-    resources = Resources(settings)
-    try:
-        return await sweep(resources.store)
-    finally:
-        await resources.close()
+    with local.settings(environ) as settings:
+        print(f"deleted {asyncio.run(with_store(settings, sweep))} calls")
 
 
 def _key(chosen: argparse.Namespace, environ: Mapping[str, str]) -> None:

@@ -1,9 +1,10 @@
 """The three AWS Lambda entry points: `endpoint`, `sweep` and `migrate`.
 
 A process keeps one event loop for its life, because connections belong to the loop that opened
-them: never `asyncio.run`, which also takes away the loop that Mangum looks for. What a process
+them: never `asyncio.run`, which also takes away the loop that Mangum looks for. What the endpoint
 shares is made by the first event that needs it, and stays: the platform gives no sign before the
-end. Nothing is left running when an answer is given; the platform freezes the process then.
+end. A sweep and a migration come seldom, and open what they need anew. Nothing is left running when
+an answer is given; the platform freezes the process then.
 """
 
 import asyncio
@@ -21,12 +22,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from core.errors import InternalError
 from handler import logs
 from handler.app import BUFFERED, DEADLINE, build
-from handler.resources import Resources
+from handler.resources import Resources, with_store
 from handler.response import failure
 from handler.settings import Settings
 
 if TYPE_CHECKING:
     from mangum import Mangum
+
+    from core.store import Store
 
 T = TypeVar("T")
 
@@ -74,7 +77,7 @@ class Process:
         """Deletes what has expired. Raises what goes wrong, so that the platform shows it."""
         from core.sweeper import sweep
 
-        return {"deleted": self._run(sweep(self._database.store))}
+        return {"deleted": self._run(with_store(self._settings(), sweep))}
 
     def migrate(self, event: dict[str, Any], context: Any) -> dict[str, list[str]]:
         """Brings the database to this code's schema. Raises what goes wrong; but CloudFormation,
@@ -82,9 +85,11 @@ class Process:
         from core.migrate import migrate
         from handler.custom_resource import deploy, is_request
 
+        async def migrated(store: "Store") -> list[str]:
+            return await migrate(store.conninfo(), schema=store.schema)
+
         def applied() -> list[str]:
-            store = self._database.store
-            return self._run(migrate(store.conninfo(), schema=store.schema))
+            return self._run(with_store(self._settings(), migrated))
 
         if is_request(event):
             deploy(event, applied)
@@ -93,9 +98,8 @@ class Process:
 
     def close(self) -> None:
         """Closes what was opened. The process can go on: it opens again what it needs."""
-        for name in ("_database", "_resources"):
-            if opened := self.__dict__.pop(name, None):
-                self._run(opened.close())
+        if opened := self.__dict__.pop("_resources", None):
+            self._run(opened.close())
         self.__dict__.pop("_adapter", None)
         if loop := self.__dict__.pop("_loop", None):
             loop.close()
@@ -108,10 +112,9 @@ class Process:
     def _loop(self) -> asyncio.AbstractEventLoop:
         return asyncio.new_event_loop()
 
-    @cached_property
-    def _database(self) -> Resources:
-        """What the functions share that sign nothing."""
-        return Resources(Settings.from_environ(self._environ, required=("database_url",)))
+    def _settings(self) -> Settings:
+        """Those of the functions that sign nothing."""
+        return Settings.from_environ(self._environ, required=("database_url",))
 
     @cached_property
     def _resources(self) -> Resources:

@@ -5,11 +5,11 @@ refusal reaches neither database nor keys.
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from core.catalog import Catalog
 from core.methods import Endpoint
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from core.rounds import Rounds
     from core.store import Store
     from handler.secrets_manager import Secrets
+
+T = TypeVar("T")
 
 
 class Resources:
@@ -157,6 +159,15 @@ class Resources:
         """Closes what was opened."""
         if "store" in self.__dict__:
             await self.store.close()
+
+
+async def with_store(settings: Settings, work: "Callable[[Store], Awaitable[T]]") -> T:
+    """What comes of work that needs the database alone, which is opened for it and closed."""
+    resources = Resources(settings)
+    try:
+        return await work(resources.store)
+    finally:
+        await resources.close()
 
 
 def _key_ring(keys: str) -> "KeyRing":

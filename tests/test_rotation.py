@@ -15,12 +15,14 @@ from psycopg.conninfo import make_conninfo
 
 from core.request_state import make_key
 from handler import secrets_manager
+from handler.lambdas import Process
 from handler.secrets_manager import RECENT, Secrets
 from tests.agents.journal import noted
 from tests.conversation import until
 from tests.in_process import Deployment, deployment
 from tests.projects import Write
 from tests.served import KEY, post, result, serving
+from tests.test_lambdas import Context
 from tests.vault import Vault
 
 pytestmark = [pytest.mark.anyio, pytest.mark.direct]
@@ -127,6 +129,16 @@ async def test_keys_that_are_rotated_leave_the_running_call_its_connections(
         (tmp_path / "hold-slow").unlink()
         assert "lingered" in result(await running)["content"][0]["text"]
     assert noted(tmp_path)["charge"] == 1
+
+
+def test_a_sweep_and_a_migration_take_the_secret_as_it_is_now(aws: Vault, roles: Roles) -> None:
+    process = Process({"DATABASE_URL": aws.keep("database", roles.only("before_rotation"))})
+    assert process.sweep({}, Context()) == {"deleted": 0}
+    assert process.migrate({}, Context()) == {"applied": []}
+    aws.keep("database", roles.only("after_rotation"))
+    assert process.sweep({}, Context()) == {"deleted": 0}
+    assert process.migrate({}, Context()) == {"applied": []}
+    process.close()
 
 
 def test_whoever_connects_reads_a_secret_again_but_not_more_often_than_every_few_seconds(
