@@ -75,9 +75,10 @@ async def sweep(store: Store, *, batch: int = BATCH) -> int:
     while True:
         async with store.connection() as connection, connection.transaction():
             found = await _found(store, connection, batch, after)
-            ids = await _expired(store, connection, found)
-            await _delete(store, connection, ids)
-        total += len(ids)
+            expired = await _expired(store, connection, found)
+            await _delete(store, connection, [each["id"] for each in expired])
+        _tell(expired)
+        total += len(expired)
         if len(found) < batch:
             return total
         # On from here: a call that can't go yet holds up no other.
@@ -98,20 +99,22 @@ async def _found(
 
 async def _expired(
     store: Store, connection: AsyncConnection[DictRow], found: list[DictRow]
-) -> list[UUID]:
+) -> list[DictRow]:
     """Those of them that nobody is at work on or has asked again."""
     free = [each for each in found if each["free"]]
     ids = {"ids": [each["id"] for each in free]}
     cursor = await connection.execute(store.statement(_STILL_EXPIRED), ids)
     still = {each["id"] for each in await cursor.fetchall()}
-    expired = [each for each in free if each["id"] in still]
-    for each in expired:
-        message = "a call expired unanswered" if each["open"] else "a call expired"
-        log.info(message, extra={"call": str(each["id"]), "agent": each["agent"]})
-    return [each["id"] for each in expired]
+    return [each for each in free if each["id"] in still]
 
 
 async def _delete(store: Store, connection: AsyncConnection[DictRow], ids: list[UUID]) -> None:
     parameters: dict[str, Any] = {"ids": ids, "threads": [str(id) for id in ids]}
     for statement in _DELETES if ids else ():
         await connection.execute(store.statement(statement), parameters)
+
+
+def _tell(deleted: list[DictRow]) -> None:
+    for each in deleted:
+        message = "a call expired unanswered" if each["open"] else "a call expired"
+        log.info(message, extra={"call": str(each["id"]), "agent": each["agent"]})

@@ -117,14 +117,13 @@ def _curl(tools: "Sequence[Tool]", url: str) -> str:
 
 
 async def _sweep(resources: Resources) -> None:
-    from core.records import StoreError
     from core.sweeper import sweep
 
     while True:
         await asyncio.sleep(resources.settings.sweep_interval)
         try:
             await sweep(resources.store)
-        except StoreError:
+        except Exception:  # or nothing would be swept any more
             _log.exception("the sweep failed; it is tried again")
 
 

@@ -28,6 +28,7 @@ from handler.postgres import local_server
 from tests.clock import move
 from tests.conversation import KEY, Instance, accept, catalog, instance, rows, said, until
 from tests.faults import Line, serving_lines
+from tests.served import serving
 from tests.sessions import Sessions
 
 pytestmark = [pytest.mark.anyio, pytest.mark.direct]
@@ -385,6 +386,23 @@ async def test_the_rights_to_read_and_write_rows_are_all_that_serving_and_sweepi
         await here.ends("two", accept(second, Second="2"), second.request_state)
         move(database, seconds=3600)
         assert await sweep(here.store) == 1
+    assert set(rows(database).values()) == {0}
+
+
+async def test_a_sweep_that_fails_for_any_reason_is_tried_again_and_tells_only_what_it_deleted(
+    dropped: str, database: str, tmp_path: Path
+) -> None:
+    async with instance(database, tmp_path) as here:
+        await here.asks("one")
+    move(database, seconds=25 * 3600)
+    execute(database, "REVOKE DELETE ON checkpoint_writes FROM limited")
+    with serving(dropped, environ={"INTERMEZZO_SWEEP_INTERVAL": "0.05"}) as process:
+        await until(lambda: process.log().count("the sweep failed") > 1)
+        assert "a call expired" not in process.log()
+        execute(database, "GRANT DELETE ON checkpoint_writes TO limited")
+        await until(lambda: "a call expired unanswered" in process.log())
+        assert process.stop() == 0
+        assert process.log().count("a call expired") == 1
     assert set(rows(database).values()) == {0}
 
 

@@ -185,6 +185,7 @@ def test_while_a_secret_is_read_others_are_answered(name: str, database: str, va
         def call() -> None:
             calls.append(post(process.url, "tools/call", name="region", arguments={}))
 
+        result(post(process.url, "tools/list"))  # it has imported what answers
         calling = threading.Thread(target=call)
         with held(vault) as asked:
             calling.start()
