@@ -1,5 +1,8 @@
 """Bringing a database to the schema that this code expects. Serving never does this by itself.
 
+A migration only adds: the code before it goes on working. So a database that is ahead of the code
+needs nothing, and a deployment that is rolled back finds one.
+
 First our numbered files, each in a transaction with its ledger row; then LangGraph's own tables,
 on an autocommit connection, because its setup builds indexes concurrently. One lock covers both,
 so that many deployments may migrate at once. It is taken by polling with a fresh transaction per
@@ -8,6 +11,7 @@ build waits for every snapshot.
 """
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,6 +21,8 @@ from psycopg import AsyncConnection
 from psycopg.errors import UndefinedTable
 from psycopg.rows import DictRow, dict_row
 from psycopg.sql import SQL, Identifier
+
+log = logging.getLogger(__name__)
 
 DIRECTORY = Path(__file__).parent.parent / "migrations"
 
@@ -51,8 +57,7 @@ async def migrate(
         wait: seconds to wait for another migration.
 
     Raises:
-        MigrationError: another migration holds the lock for too long, or the database knows a
-            file that this code does not: it was migrated by newer code.
+        MigrationError: another migration holds the lock for too long.
     """
     async with (
         _connect(conninfo) as guard,
@@ -68,7 +73,7 @@ async def check(conninfo: str, *, schema: str = "public") -> None:
     """Pass when nothing is missing; changes nothing.
 
     Raises:
-        MigrationError: the database lacks a file of this code, or knows one that it does not.
+        MigrationError: the database lacks a file of this code.
     """
     async with _connect(conninfo) as connection:
         ledger = SQL("SELECT name FROM {}.intermezzo_migrations").format(Identifier(schema))
@@ -85,10 +90,10 @@ async def check(conninfo: str, *, schema: str = "public") -> None:
 def _missing(known: set[str]) -> list[Path]:
     """The files that a database lacks which knows these, in order."""
     files = sorted(DIRECTORY.glob("*.sql"))
+    if not files:
+        raise MigrationError(f"there are no migrations in {DIRECTORY}: install this code anew")
     if unknown := sorted(known - {file.name for file in files}):
-        raise MigrationError(
-            f"the database was migrated by newer code ({', '.join(unknown)}): deploy that code"
-        )
+        log.warning("the database is ahead of this code by %s", ", ".join(unknown))
     return [file for file in files if file.name not in known]
 
 

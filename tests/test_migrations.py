@@ -1,14 +1,16 @@
-"""Migrating: any number at once, again without effect, and never by newer code's back."""
+"""Migrating: any number at once, again without effect, and by older code too."""
 
 import asyncio
 import re
 import sys
+from pathlib import Path
 
 import psycopg
 import pytest
 from psycopg import sql
 
-from core.migrate import DIRECTORY, MigrationError, migrate
+from core import migrate as migrating
+from core.migrate import DIRECTORY, MigrationError, check, migrate
 
 pytestmark = pytest.mark.anyio
 
@@ -76,11 +78,34 @@ async def test_a_lock_that_is_held_for_too_long_is_told(empty_database: str) -> 
     assert tables(empty_database) == set()
 
 
-async def test_a_database_of_newer_code_is_left_alone(database: str) -> None:
+async def test_a_database_that_is_ahead_of_this_code_is_left_as_it_is(
+    database: str, caplog: pytest.LogCaptureFixture
+) -> None:
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute("INSERT INTO intermezzo_migrations (name) VALUES ('9999_later.sql')")
-    with pytest.raises(MigrationError, match=r"newer code \(9999_later\.sql\)"):
-        await migrate(database)
+    assert await migrate(database) == []
+    assert [record.getMessage() for record in caplog.records] == [
+        "the database is ahead of this code by 9999_later.sql"
+    ]
+    await check(database)
+
+
+async def test_a_database_that_lacks_a_file_of_this_code_does_not_fit(database: str) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("DELETE FROM intermezzo_migrations WHERE name = %s", [MIGRATIONS[-1]])
+    with pytest.raises(MigrationError, match="run `python -m handler migrate`"):
+        await check(database)
+
+
+async def test_without_a_file_nothing_is_migrated_and_no_database_fits(
+    empty_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(migrating, "DIRECTORY", tmp_path)
+    with pytest.raises(MigrationError, match="no migrations"):
+        await migrate(empty_database)
+    with pytest.raises(MigrationError, match="no migrations"):
+        await check(empty_database)
+    assert tables(empty_database) == set()
 
 
 async def test_a_schema_of_its_own_is_made_and_filled(empty_database: str) -> None:

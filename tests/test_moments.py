@@ -16,7 +16,7 @@ from core.migrate import migrate
 from core.request_state import make_key
 from core.sweeper import sweep
 from tests.conversation import Instance, accept, instance, rows, said, until
-from tests.served import run
+from tests.served import post, result, run, serving
 from tests.sessions import Sessions
 
 pytestmark = pytest.mark.anyio
@@ -186,17 +186,23 @@ async def test_a_migration_waits_for_a_claim_that_is_being_made_and_loses_nothin
     assert await migration == [newer]
 
 
-def test_this_code_does_not_begin_to_serve_a_database_that_it_does_not_fit(
-    empty_database: str, database: str
+def test_this_code_does_not_begin_to_serve_a_database_that_lacks_something(
+    empty_database: str,
 ) -> None:
-    """One is too old, one too new; both are told with what to do, before the first request."""
+    """It is told with what to do, before the first request."""
+    served = run("serve", "--port", "0", DATABASE_URL=empty_database, REQUEST_STATE_KEYS=make_key())
+    assert served.returncode == 1
+    assert "run `python -m handler migrate`" in served.stderr
+    assert "Traceback" not in served.stderr
+
+
+def test_this_code_begins_to_serve_a_database_that_is_ahead_of_it_and_says_so_once(
+    database: str,
+) -> None:
+    """As where a process starts again while newer code is being deployed."""
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute("INSERT INTO intermezzo_migrations (name) VALUES ('9999_later.sql')")
-    for place, told in (
-        (empty_database, "run `python -m handler migrate`"),
-        (database, "the database was migrated by newer code (9999_later.sql): deploy that code"),
-    ):
-        served = run("serve", "--port", "0", DATABASE_URL=place, REQUEST_STATE_KEYS=make_key())
-        assert served.returncode == 1
-        assert told in served.stderr
-        assert "Traceback" not in served.stderr
+    with serving(database) as process:
+        asked = result(post(process.url, "tools/call", name="region", arguments={}))
+        assert asked["resultType"] == "input_required"
+        assert process.log().count("the database is ahead of this code by 9999_later.sql") == 1
