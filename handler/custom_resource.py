@@ -11,8 +11,8 @@ import urllib.request
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-LONGEST_REASON: Final = 1000
-"""Characters: the whole answer may have 4096 bytes."""
+LONGEST_REASON: Final = 2000
+"""Bytes, as JSON: the whole answer may have 4096."""
 
 _SECONDS: Final = 10.0
 _log: Final = logging.getLogger("intermezzo")
@@ -38,8 +38,16 @@ def deploy(event: Mapping[str, Any], work: Callable[[], Any]) -> None:
             work()
     except Exception as error:
         _log.exception("the deployment fails")
-        reason = f"{type(error).__name__}: {error}"[:LONGEST_REASON]
+        reason = _cut(f"{type(error).__name__}: {error}")
     _tell(event, reason)
+
+
+def _cut(reason: str) -> str:
+    """As much of it as goes into an answer."""
+    while (excess := len(json.dumps(reason)) - LONGEST_REASON) > 0:
+        # No character takes more than twelve bytes, so that this cuts none too many.
+        reason = reason[: -max(1, excess // 12)]
+    return reason
 
 
 def _tell(event: Mapping[str, Any], reason: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from handler.custom_resource import deploy
 from handler.lambdas import Process
 from tests.artifacts import environ
 from tests.gateways import shape
@@ -87,6 +88,30 @@ def test_a_migration_that_fails_fails_the_deployment_with_its_reason(
     assert answer["Status"] == "FAILED"
     assert "OperationalError" in answer["Reason"]
     assert len(json.dumps(answer)) < 4096
+
+
+def test_a_deployment_that_is_rolled_back_finds_its_database_ahead_and_succeeds(
+    database: str, deployment: Deployment
+) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("INSERT INTO intermezzo_migrations (name) VALUES ('9999_later.sql')")
+    process = Process({"DATABASE_URL": database})
+    event = deployment.event(RequestType="Update", PhysicalResourceId="Migration")
+    process.migrate(event, Context())
+    process.close()
+    assert deployment.answers[0]["Status"] == "SUCCESS"
+
+
+@pytest.mark.parametrize("text", ["x", "é", "接続", "😀", '"', "\n"])
+def test_an_answer_fits_whatever_its_reason_is_written_in(
+    deployment: Deployment, text: str
+) -> None:
+    def work() -> None:
+        raise RuntimeError(text * 3000)
+
+    deploy(deployment.event(), work)
+    assert len(json.dumps(deployment.answers[0]).encode()) < 4096
+    assert deployment.answers[0]["Reason"].startswith(f"RuntimeError: {text}")
 
 
 def test_wrong_settings_fail_the_deployment_too(deployment: Deployment) -> None:
