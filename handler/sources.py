@@ -87,7 +87,7 @@ def _jwt(values: Mapping[str, Any]) -> list[str]:
     if source and "://" not in source and not Path(source).is_file():
         found.append(f"INTERMEZZO_JWT_JWKS is {source!r}, and there is no such file; correct it.")
     if importlib.util.find_spec("jwt") is None or importlib.util.find_spec("cryptography") is None:
-        found.append(f"{named_by} needs the extra `jwt`: pip install 'intermezzo[jwt]'.")
+        found.append(f"{named_by} needs the extra `jwt`: `pip install '.[jwt]'`, in a checkout.")
     return found
 
 
