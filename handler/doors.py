@@ -18,12 +18,12 @@ LOCAL: Final = frozenset(("localhost", "127.0.0.1", "::1"))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Doors:
-    """Which names are ours, and which origins are welcome; None lets every one in.
+    """Which names are ours, and which origins are welcome.
 
     Attributes:
-        hosts: host names without a port, lower-case.
-        origins: origins as a browser sends them, lower-case. With none given, but hosts given, an
-            origin is welcome when its host is one of ours.
+        hosts: host names without a port, lower-case; None or `*` among them lets every one in.
+        origins: origins as a browser sends them, lower-case; `*` among them lets every one in. With
+            None an origin is welcome when its host is one of ours.
     """
 
     hosts: Collection[str] | None = None
@@ -36,7 +36,7 @@ class Doors:
             UnknownHost: `Host` names nobody here.
             ForeignOrigin: a page of somebody else's sent it.
         """
-        if self.hosts is not None and _host(f"//{headers.first('Host')}") not in self.hosts:
+        if not self._ours(f"//{headers.first('Host')}"):
             raise UnknownHost(
                 "This host is not served here: INTERMEZZO_ALLOWED_HOSTS lists those that are."
             )
@@ -47,9 +47,12 @@ class Doors:
                 )
 
     def _welcome(self, origin: str) -> bool:
-        if self.origins is not None:
-            return origin in self.origins
-        return self.hosts is None or _host(origin) in self.hosts
+        if self.origins is None:
+            return self._ours(origin)
+        return "*" in self.origins or origin in self.origins
+
+    def _ours(self, url: str) -> bool:
+        return self.hosts is None or "*" in self.hosts or _host(url) in self.hosts
 
 
 def _host(url: str) -> str | None:

@@ -130,10 +130,7 @@ class Resources:
     @cached_property
     def doors(self) -> Doors:
         """Who may call, by the settings alone; `serve` narrows them."""
-        return Doors(
-            hosts=_listed(self.settings.allowed_hosts),
-            origins=_listed(self.settings.allowed_origins),
-        )
+        return Doors(hosts=self.settings.allowed_hosts, origins=self.settings.allowed_origins)
 
     @cached_property
     def cors(self) -> Cors:
@@ -177,10 +174,6 @@ def _key_ring(keys: str) -> "KeyRing":
         return KeyRing([key.strip() for key in keys.split(",")])
     except ValueError as error:
         raise SettingsError([f"REQUEST_STATE_KEYS: {error}"]) from error
-
-
-def _listed(names: frozenset[str] | None) -> frozenset[str] | None:
-    return None if names is None or "*" in names else names
 
 
 def _variables(env: Mapping[str, str] | Path | None) -> Mapping[str, str]:

@@ -87,6 +87,19 @@ def test_whoever_is_no_browser_is_told_nothing_either(listing: Served) -> None:
     assert httpx.options(listing.url).status_code == 405
 
 
+def test_every_page_may_call_where_the_list_says_so_but_only_under_our_name(
+    shared_database: str,
+) -> None:
+    with serving(shared_database, environ={"INTERMEZZO_ALLOWED_ORIGINS": "*"}) as process:
+        answered = post(process.url, "tools/list", headers={"Origin": APP})
+        assert result(answered)
+        assert answered.headers["access-control-allow-origin"] == APP
+        renamed = post(
+            process.url, "tools/list", headers={"Origin": APP, "Host": "app.example.com"}
+        )
+        assert renamed.status_code == 421
+
+
 def test_a_header_name_that_is_none_is_not_given_back() -> None:
     asked = Headers(
         [

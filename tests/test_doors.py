@@ -70,6 +70,17 @@ def test_a_list_of_origins_is_the_only_judge_of_origins() -> None:
             doors.check(headers(origin=origin))
 
 
+def test_an_asterisk_lets_every_one_in_and_each_list_speaks_for_itself() -> None:
+    Doors(hosts={"*"}).check(headers("evil.example.com", "https://evil.example.com"))
+    doors = Doors(hosts=LOCAL, origins={"*"})
+    for origin in ("https://evil.example.com", "null", "http://["):
+        doors.check(headers(origin=origin))
+    with pytest.raises(UnknownHost):
+        doors.check(headers("evil.example.com"))
+    with pytest.raises(ForeignOrigin):
+        Doors(hosts={"*"}, origins={"https://a.example"}).check(headers(origin="https://b.example"))
+
+
 def test_each_of_several_origins_is_judged() -> None:
     both = [(b"origin", b"https://a.example"), (b"origin", b"https://b.example")]
     with pytest.raises(ForeignOrigin):
