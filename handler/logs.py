@@ -4,11 +4,13 @@
      "round": 1, "outcome": "asked", "ms": 12, "correlation": "…", "trace": "…", …}
 
 An exception's text may hold what a user typed. It is logged only of exceptions that are known not
-to, by their class: ours, and those of the network. Of any other the log has class and places.
+to, by their class: ours, and those of the network. Of any other the log has class and places. The
+messages of some libraries quote exceptions and values; of these the log has the first words.
 """
 
 import json
 import logging
+import re
 import traceback
 from collections.abc import Mapping
 from typing import Any, Final, cast
@@ -19,6 +21,14 @@ _OURS: Final = ("core.", "handler.")
 
 _HARMLESS: Final = frozenset(("OperationalError", "PoolTimeout"))
 """Of the database's driver: these are about the connection, not about what was sent over it."""
+
+_QUOTING: Final = frozenset(("asyncio", "langchain_core", "langgraph", "langgraph_sdk"))
+"""Loggers, with those below them, whose messages quote what an agent raised or holds."""
+
+_FIRST_WORDS: Final = re.compile(r"[^\n:(<]*")
+
+_WORDY: Final = ("httpcore", "httpx", "mangum")
+"""Loggers with a line for each request, one that has its URL."""
 
 _DEEPEST: Final = 12
 """Places of one exception, the innermost."""
@@ -44,16 +54,19 @@ def complete_records() -> None:
 
 def _set_up(handler: logging.Handler) -> None:
     handler.addFilter(_complete)
-    logging.getLogger("mangum").setLevel(logging.WARNING)  # a line for each request, too
+    for name in _WORDY:
+        logging.getLogger(name).setLevel(logging.WARNING)
 
 
 def _complete(record: logging.LogRecord) -> bool:
-    """Puts the facts into a record, and a safe account of its exception in that one's place."""
+    """Puts the facts into a record, and a safe account in the place of what may be a user's."""
     for name, value in account.current().facts().items():
         record.__dict__.setdefault(name, value)
     if record.exc_info and record.exc_info[1] is not None:
         record.__dict__.setdefault("errors", chain(record.exc_info[1]))
     record.exc_info = record.exc_text = None
+    if record.name.partition(".")[0] in _QUOTING and (words := _FIRST_WORDS.match(str(record.msg))):
+        record.msg, record.args = words[0].strip(), ()
     record.__dict__.pop("taskName", None)
     return True
 

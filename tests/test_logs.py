@@ -21,7 +21,7 @@ from tests.clock import move
 from tests.conversation import accept, instance
 from tests.projects import Write
 from tests.runtime_api import Code, Function
-from tests.served import META, error, post, result, serving
+from tests.served import META, Served, error, post, result, serving
 from tests.test_lambdas import http_api, message
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -54,6 +54,48 @@ AGENT = """
 
     builder = StateGraph(State, context_schema=Context, output_schema=Said)
     graph = builder.add_node(ask).add_edge(START, "ask").compile()
+"""
+
+STRAYING = """
+    import asyncio, gc
+    import httpx
+    from langchain_core.callbacks import BaseCallbackHandler
+    from langgraph.graph import START, StateGraph
+    from langgraph.types import RetryPolicy
+    from typing_extensions import TypedDict
+
+    class State(TypedDict, total=False):
+        word: str
+        url: str
+
+    class Watching(BaseCallbackHandler):
+        def on_chain_start(self, serialized, inputs, **kwargs):
+            raise ValueError(f"saw {inputs}")
+
+    tries = []
+
+    def fail(word):
+        raise ValueError(f"about {word}")
+
+    async def stray(word):
+        fail(word)
+
+    async def work(state: State) -> State:
+        task = asyncio.create_task(stray(state["word"]))
+        await asyncio.wait((task,))
+        del task
+        gc.collect()
+        asyncio.get_running_loop().call_soon(fail, state["word"])
+        async with httpx.AsyncClient() as http:
+            await http.get(state["url"], params={"q": state["word"]})
+        tries.append(1)
+        if len(tries) == 1:
+            fail(state["word"])
+        return {}
+
+    again = RetryPolicy(initial_interval=0.01, retry_on=ValueError)
+    builder = StateGraph(State).add_node(work, retry_policy=again).add_edge(START, "work")
+    graph = builder.compile().with_config(callbacks=[Watching()])
 """
 
 PLANTED = {
@@ -180,6 +222,27 @@ def test_no_argument_answer_context_token_or_request_state_is_logged_or_stored(
             assert secret not in stored, kind
     for kind in ("answer", "context", "bearer"):
         assert not any(PLANTED[kind] in response for response in responses), kind
+
+
+def test_what_libraries_say_of_an_agent_tells_no_value_of_it(
+    project: Write, database: str, served: Served
+) -> None:
+    config = project({"agent.py": STRAYING}, {"talker": "./agent.py:graph"})
+    alive = served.url.removesuffix("/mcp") + "/healthz"
+    with serving(database, config=config) as process:
+        arguments = {"word": PLANTED["argument"], "url": alive}
+        result(post(process.url, "tools/call", name="talker", arguments=arguments))
+        log = process.log()
+    said = {line["message"] for line in lines(log)}
+    for words in (
+        "Task exception was never retrieved",
+        "Exception in callback",
+        "Error in %s.%s callback",
+        "Retrying task work after",
+    ):
+        assert any(message.startswith(words) for message in said), words
+    assert "HTTP Request" not in log
+    assert PLANTED["argument"] not in log
 
 
 def test_in_a_sandbox_the_platform_writes_the_same_facts(
