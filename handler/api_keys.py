@@ -16,12 +16,10 @@ from typing import Final
 
 from core.caller import Caller
 from handler.challenge import Challenge
-from handler.credentials import credential
+from handler.credentials import KEY_HEADER, credential
 from handler.principal import principal
 from handler.users import User, configurable
 from handler.visit import Visit
-
-HEADER: Final = "X-API-Key"
 
 SHORTEST: Final = 32
 """Characters. `python -m handler key` prints 43, with 256 bits of entropy."""
@@ -50,8 +48,7 @@ class ApiKeys:
         Raises:
             HttpRefusal: there is no key, or nobody has it.
         """
-        query = frozenset(visit.query)
-        given = _digest(credential(visit.headers, query, self._challenge, header=HEADER))
+        given = _digest(credential(visit.headers, self._challenge, header=KEY_HEADER))
         matching = [name for name, key in self._keys if hmac.compare_digest(given, key)]
         if not matching:
             raise self._challenge.invalid("an unknown API key")

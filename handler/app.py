@@ -20,12 +20,13 @@ from starlette.responses import Response
 
 from core import account
 from core.account import Account
-from core.caller import ANYONE
+from core.caller import ANYONE, Caller
 from core.errors import InternalError, InvalidRequest, Refusal
 from core.methods import Endpoint
 from core.progress import Progress
 from core.protocol import Request
 from handler.body import Body
+from handler.credentials import check_url
 from handler.events import EVENT_STREAM, Events, streamed
 from handler.headers import Headers
 from handler.param_headers import check_param_headers
@@ -137,9 +138,8 @@ class _Mcp:
         if http.method != "POST":
             raise MethodNotAllowed("Only POST is answered here.")
         body = Body(http, headers, self._resources.settings.max_body_bytes)
-        identity = self._resources.identity
         try:
-            caller = await identity.identify(Visit(http, headers, body)) if identity else ANYONE
+            caller = await self._caller(Visit(http, headers, body))
         except Refusal as refusal:
             # Clients drop an error without the id, and hear none while they are still sending.
             with suppress(BodyTooLarge):
@@ -147,6 +147,13 @@ class _Mcp:
                 return Refused(refusal=refusal, id=identifier, modern=is_modern(headers))
             raise
         return decode(headers, await body.read(), caller=caller)
+
+    async def _caller(self, visit: Visit) -> Caller:
+        """Who sent a request. No source of identity looks at one with credentials in its URL."""
+        if (identity := self._resources.identity) is None:
+            return ANYONE
+        check_url(visit.headers, visit.query, self._resources.challenge)
+        return await identity.identify(visit)
 
     async def _answer(
         self,

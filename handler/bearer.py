@@ -60,7 +60,7 @@ class BearerTokens:
             HttpRefusal: there is no such token, or it grants too little.
             RetryLater: the issuer's keys can't be read.
         """
-        token = credential(visit.headers, frozenset(visit.query), self._challenge)
+        token = credential(visit.headers, self._challenge)
         claims = await self._claims(token)
         granted = _scopes(claims)
         if not granted.issuperset(self._challenge.scopes):

@@ -60,12 +60,7 @@ def choose(settings: Settings, catalog: "Catalog") -> Identity | None:
                 ]
             )
         return None
-    metadata = published(settings, catalog)
-    challenge = Challenge(
-        scheme="AWS4-HMAC-SHA256" if settings.gateway == "iam" else "Bearer",
-        metadata=metadata.url if metadata else "",
-        scopes=settings.jwt_scopes,
-    )
+    challenge = challenging(settings, catalog)
     if settings.jwt_issuer:
         return _bearer(settings, challenge)
     if settings.gateway:
@@ -80,6 +75,16 @@ def choose(settings: Settings, catalog: "Catalog") -> Identity | None:
     from handler.custom_auth import CustomAuth
 
     return CustomAuth.load(catalog.project, challenge=challenge)
+
+
+def challenging(settings: Settings, catalog: "Catalog") -> Challenge:
+    """How clients are told to say who they are."""
+    metadata = published(settings, catalog)
+    return Challenge(
+        scheme="AWS4-HMAC-SHA256" if settings.gateway == "iam" else "Bearer",
+        metadata=metadata.url if metadata else "",
+        scopes=settings.jwt_scopes,
+    )
 
 
 def published(settings: Settings, catalog: "Catalog") -> ResourceMetadata | None:

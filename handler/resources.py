@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, TypeVar
 from core.catalog import Catalog
 from core.methods import Endpoint
 from handler import __version__
+from handler.challenge import Challenge
 from handler.cors import Cors
 from handler.doors import Doors
-from handler.identity import Identity, choose, published
+from handler.identity import Identity, challenging, choose, published
 from handler.resource_metadata import ResourceMetadata
 from handler.settings import SECRET, Settings, SettingsError
 from handler.turns import Turns
@@ -40,7 +41,7 @@ class Resources:
     def __init__(self, settings: Settings, *, left: Callable[[], timedelta] | None = None) -> None:
         self.settings = settings
         self._left = left
-        self._rounds: tuple[str, Rounds] | None = None
+        self._rounds: dict[str, Rounds] = {}
 
     @cached_property
     def catalog(self) -> Catalog:
@@ -85,9 +86,9 @@ class Resources:
             SettingsError: the keys are a secret that can't be read, or are unfit.
         """
         keys = await self._value(",".join(self.settings.request_state_keys))
-        if self._rounds is None or self._rounds[0] != keys:
-            self._rounds = keys, self._signed_with(keys)
-        return self._rounds[1]
+        if keys not in self._rounds:
+            self._rounds[keys] = self._signed_with(keys)
+        return self._rounds[keys]
 
     def _signed_with(self, keys: str) -> "Rounds":
         from core.rounds import Rounds
@@ -109,6 +110,11 @@ class Resources:
             SettingsError, CatalogError: it is half made.
         """
         return choose(self.settings, self.catalog)
+
+    @cached_property
+    def challenge(self) -> Challenge:
+        """How clients are told to say who they are."""
+        return challenging(self.settings, self.catalog)
 
     @cached_property
     def metadata(self) -> ResourceMetadata | None:
@@ -153,7 +159,9 @@ class Resources:
         return await self._secrets.read(setting) if SECRET.fullmatch(setting) else setting
 
     async def close(self) -> None:
-        """Closes what was opened."""
+        """Ends what is at work, and closes what was opened."""
+        for each in self._rounds.values():
+            await each.close()
         if "store" in self.__dict__:
             await self.store.close()
 

@@ -5,8 +5,9 @@ import logging
 import pytest
 
 from core.request_state import make_key
-from handler.api_keys import HEADER, SHORTEST, ApiKeys, problems
+from handler.api_keys import SHORTEST, ApiKeys, problems
 from handler.challenge import Challenge
+from handler.credentials import KEY_HEADER as HEADER
 from handler.refusals import BadCredentials, HttpRefusal, Unauthorized
 from tests.visits import bearer, visit
 
@@ -16,9 +17,9 @@ ADA, NEW_ADA, ROBOT = make_key(), make_key(), make_key()
 KEYS = ApiKeys([f"ada:{ADA}", f"robot:{ROBOT}", f"ada:{NEW_ADA}"], challenge=Challenge())
 
 
-async def refusal(*fields: tuple[str, str], query: str = "") -> HttpRefusal:
+async def refusal(*fields: tuple[str, str]) -> HttpRefusal:
     with pytest.raises(HttpRefusal) as raised:
-        await KEYS.identify(visit(*fields, query=query))
+        await KEYS.identify(visit(*fields))
     return raised.value
 
 
@@ -54,10 +55,6 @@ async def test_what_is_no_key_is_refused_with_a_challenge(key: str) -> None:
 async def test_two_keys_are_malformed_even_of_one_caller() -> None:
     assert isinstance(await refusal((HEADER, ADA), bearer(ADA)), BadCredentials)
     assert isinstance(await refusal((HEADER, ADA), (HEADER, ADA)), BadCredentials)
-
-
-async def test_a_key_in_the_url_is_none() -> None:
-    assert isinstance(await refusal(query=f"api_key={ADA}"), Unauthorized)
 
 
 def test_a_good_list_has_no_problem() -> None:

@@ -48,9 +48,9 @@ def tokens(
     )
 
 
-async def refusal(source: BearerTokens, *fields: tuple[str, str], query: str = "") -> HttpRefusal:
+async def refusal(source: BearerTokens, *fields: tuple[str, str]) -> HttpRefusal:
     with pytest.raises(HttpRefusal) as raised:
-        await source.identify(visit(*fields, query=query))
+        await source.identify(visit(*fields))
     return raised.value
 
 
@@ -271,15 +271,6 @@ async def test_without_credentials_the_challenge_has_no_error() -> None:
     assert told.headers["www-authenticate"] == (
         'Bearer scope="call", resource_metadata="https://mcp.example.com/.well-known/x"'
     )
-
-
-async def test_a_token_in_the_url_is_none_and_spoils_another() -> None:
-    in_url = await refusal(tokens(), query=f"access_token={token()}")
-    assert isinstance(in_url, Unauthorized)
-    assert token() not in in_url.reason
-    both = await refusal(tokens(), bearer(token()), query=f"access_token={token()}")
-    assert isinstance(both, BadCredentials)
-    assert 'error="invalid_request"' in both.headers["www-authenticate"]
 
 
 async def test_two_tokens_are_malformed() -> None:
