@@ -8,11 +8,14 @@ import asyncio
 import re
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.runnables import RunnableConfig
+from langchain_core.tracers.context import register_configure_hook
 from langgraph.errors import GraphRecursionError, is_invalid_resume
 from langgraph.types import Command
 
@@ -35,6 +38,14 @@ __all__ = [
 ]
 
 unsaved.let_run()
+
+# Handlers that stand in a configuration are replaced by those that an agent gives to what it runs.
+# These LangChain adds to whatever runs in the context of a call.
+_overlaps: ContextVar[BaseCallbackHandler | None] = ContextVar("overlaps", default=None)
+_thread_gate: ContextVar[BaseCallbackHandler | None] = ContextVar("thread_gate", default=None)
+_gate: ContextVar[BaseCallbackHandler | None] = ContextVar("gate", default=None)
+for _handler in (_overlaps, _thread_gate, _gate):
+    register_configure_hook(_handler, inheritable=True)
 
 Progress = Callable[[str, Any], None]
 
@@ -126,8 +137,9 @@ class Run:
             "configurable": {**self._configurable, "thread_id": self.state.thread}
         }
         overlaps = Overlaps()
-        gates = [ThreadGate(self.state), Gate(self.state)]
-        config["callbacks"] = [overlaps, *gates] if durable else [overlaps, gates[0]]
+        _overlaps.set(overlaps)
+        _thread_gate.set(ThreadGate(self.state))
+        _gate.set(Gate(self.state) if durable else None)
         output: Any = None
         interrupted = False
         opening = self._agent.open(

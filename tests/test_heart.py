@@ -405,3 +405,54 @@ async def test_where_nothing_renews_what_finished_beside_a_node_past_its_deadlin
         here.seconds = 20
         await here.ends("pair", answers, asked.request_state)
         assert (here.ran()["left"], here.ran()["right"]) == (1, 2)
+
+
+# An agent may run tools and graphs with callbacks of its own, which replace those of its run.
+
+TRACED = ["traced_graph", "traced_graph_sync", "traced_tool", "traced_tool_sync"]
+
+
+@pytest.mark.parametrize("agent", TRACED)
+async def test_under_callbacks_of_its_own_a_node_begins_when_what_came_before_is_durable(
+    here: Instance, database: str, agent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(saver, "FLUSH_AFTER", 3600.0)
+    asked = await here.asks(agent)
+    (here.journal / "hold-two").touch()
+    answers = accept(asked, Go="yes")
+    request = asyncio.create_task(here.ends(agent, answers, asked.request_state))
+    await until((here.journal / "held-two").exists)
+    with psycopg.connect(database) as connection:
+        row = connection.execute(
+            "SELECT count(*) FROM checkpoints WHERE checkpoint_ns <> ''"
+            " AND checkpoint->'channel_versions' ? 'answers'"
+        ).fetchone()
+    (here.journal / "hold-two").unlink()
+    await request
+    assert row is not None
+    assert row[0] > 0
+
+
+@pytest.mark.parametrize("agent", TRACED)
+async def test_under_callbacks_of_its_own_no_node_begins_when_the_claim_is_lost(
+    here: Instance, database: str, agent: str
+) -> None:
+    asked = await here.asks(agent)
+    (here.journal / "hold-one").touch()
+    here.seconds = 2.0
+    answers = accept(asked, Go="yes")
+    request = asyncio.create_task(here.call(agent, answers, asked.request_state))
+    await until((here.journal / "held-one").exists)
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("UPDATE intermezzo_rounds SET claim = gen_random_uuid()")
+    (here.journal / "hold-one").unlink()
+    with pytest.raises(RetryLater, match="still at work"):
+        await request
+    assert here.ran() == {"one": 1}
+
+
+async def test_under_callbacks_of_their_own_tools_that_ask_at_once_are_not_asked(
+    here: Instance,
+) -> None:
+    """The second time they ask in another order: each would get the other's answer."""
+    assert "runs several tools or graphs at once" in said(await here.ends("traced_at_once"))
