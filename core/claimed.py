@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from core.errors import RetryLater
 from core.records import Claim, ClaimLost, Rows, StoreError
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from core.claims import Renewals
     from core.runs import Finished, Paused, Run, Stopped
     from core.store import Store
+
+OUT_OF_TIME: Final = "This tool ran out of time. What it finished is kept."
 
 log = logging.getLogger(__name__)
 
@@ -98,12 +100,24 @@ class Claimed:
         except ClaimLost:
             raise
         except StoreError:
-            await self._give_back(run)
+            await self._stop(run)
             raise
 
-    async def reopen(self, run: "Run") -> None:
-        """Give the claim back as if nobody had answered; what finished is kept all the same."""
-        await asyncio.shield(self.detached(give_back(self.store, self.claim, None, _finished(run))))
+    async def reopen(self, run: "Run", deadline: float) -> None:
+        """Give the claim back as if nobody had answered, once none of the run's nodes is executing
+        any more; what finished is kept all the same.
+
+        Raises:
+            RetryLater: one is still executing at the deadline. The same answers are refused then.
+            StoreError: as far as is known, the round is not open again.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(deadline):
+                await asyncio.shield(self.detached(run.threads.ended()))
+        if run.threads.busy:
+            await asyncio.shield(self.detached(self._stop(run)))
+            raise RetryLater(OUT_OF_TIME)
+        await asyncio.shield(self.detached(self.store.reopen(self.claim, _finished(run))))
 
     async def _stop(self, run: "Run") -> None:
         """Give the claim of a stopped run back, once none of its nodes is executing any more.
@@ -172,4 +186,4 @@ class Watch:
         """The answer of a run that its deadline stopped."""
         if not self.scope.expired() or self.loss is not None:
             return None
-        return RetryLater("This tool ran out of time. What it finished is kept.")
+        return RetryLater(OUT_OF_TIME)

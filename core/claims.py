@@ -81,12 +81,13 @@ class Renewals:
                 self._lose(claim.id, held)
                 self._hang_up()
 
-        watching = loop.call_later(lasts, watch)
+        watching = loop.call_later(held.lapses_at - time.monotonic(), watch)
         with self._condition:
             self._held[claim.id] = held
             if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="renewals", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._work, name="renewals", daemon=True)
+                thread.start()  # there may be no more threads
+                self._thread = thread
         try:
             yield
         finally:

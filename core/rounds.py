@@ -20,7 +20,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from uuid import UUID, uuid4
 
 from core import account, canonical
@@ -61,6 +61,8 @@ if TYPE_CHECKING:
     from core.runs import Finished, Paused, Run, Stopped
     from core.store import Store
 
+T = TypeVar("T")
+
 PAUSED: Final = timedelta(hours=24)
 """How long a call waits for the answers to its newest round."""
 
@@ -69,6 +71,9 @@ KEPT: Final = timedelta(minutes=10)
 
 LEASE: Final = timedelta(seconds=10)
 """How long a claim lasts unless it is renewed, on a server."""
+
+PATIENCE: Final = 5
+"""Seconds that claims get to be given back when the process ends."""
 
 CANNOT_ANSWER: Final = "This tool paused to ask for human input, and this client can't answer it."
 CANNOT_RESUME: Final = "This tool paused to ask for human input, and this call can't be resumed."
@@ -146,7 +151,23 @@ class Rounds:
         self._largest = largest
         self._renewals: Renewals | None = None
         self._stores: AgentStore | None = None
-        self._detached: set[asyncio.Future[Any]] = set()
+        self._running: set[asyncio.Future[Any]] = set()
+        self._ending: set[asyncio.Future[Any]] = set()
+
+    async def close(self) -> None:
+        """Stop the runs that go on without their requests, and see their claims given back.
+
+        A thread can't be stopped: one that is still at work after `PATIENCE` keeps its claim until
+        that lapses.
+        """
+        for run in list(self._running):
+            run.cancel()
+        ends = time.monotonic() + PATIENCE
+        while (at_work := self._running | self._ending) and (left := ends - time.monotonic()) > 0:
+            await asyncio.wait(at_work, timeout=left)
+        for rest in at_work:
+            rest.cancel()
+        await asyncio.gather(*at_work, return_exceptions=True)
 
     async def call(self, call: Call) -> ToolResult | InputRequired:
         """Answer a request: run the agent as far as it goes, or give again what it came to.
@@ -163,7 +184,8 @@ class Rounds:
             account.ended(outcome)
             return outcome
         except (Unavailable, Interrupted) as error:
-            raise RetryLater("The database can't be reached now. Nothing is lost.") from error
+            kept = "Nothing was kept." if call.request_state is None else "Nothing is lost."
+            raise RetryLater(f"The database can't be reached now. {kept}") from error
         except StoreError as error:
             raise InternalError(str(error)) from error
 
@@ -270,7 +292,7 @@ class Rounds:
                     # A client that stops waiting for JSON will come back: the run goes on, and its
                     # retry finds the outcome. One that closes a stream cancels the run.
                     if call.progress is None:
-                        return await asyncio.shield(self._detach(answering))
+                        return await asyncio.shield(self._detach(answering, self._running))
                     return await answering
                 except ClaimLost:
                     log.warning("a claim was lost")
@@ -404,7 +426,7 @@ class Rounds:
             raise
         except Exception as error:
             if refusal := _refused_answer(error):
-                await claimed.reopen(run)
+                await claimed.reopen(run, call.deadline)
                 raise refusal from error
             came_to, rows = _failed(call, error), Rows()
         if isinstance(came_to, ToolResult):
@@ -424,11 +446,14 @@ class Rounds:
         _require_modes(came_to, call)
         return self._input_required(call, claim.call, claim.number + 1, came_to)
 
-    def _detach(self, work: Awaitable[Any]) -> "asyncio.Future[Any]":
+    def _detach(
+        self, work: Awaitable[T], among: "set[asyncio.Future[Any]] | None" = None
+    ) -> "asyncio.Future[T]":
         """Let work go on whatever becomes of the request that started it."""
         task = asyncio.ensure_future(work)
-        self._detached.add(task)
-        task.add_done_callback(self._detached.discard)
+        among = self._ending if among is None else among
+        among.add(task)
+        task.add_done_callback(among.discard)
         return task
 
     def _renewing(self) -> "Renewals":

@@ -322,13 +322,22 @@ class Store:
             "lease": lease,
         }
 
+        sent = False
+
         async def attempt(connection: AsyncConnection[DictRow]) -> Seen | None:
+            nonlocal sent
+            sent = True
             cursor = await connection.execute(self.statement(_CLAIM), parameters, binary=True)
             row = await cursor.fetchone()
             return None if row is None else _seen(row)
 
-        # A second try with the same claim finds the round as the first left it.
-        return await self._retried(attempt)
+        try:
+            # A second try with the same claim finds the round as the first left it.
+            return await self._retried(attempt)
+        except StoreError:
+            if sent:  # it may have been made all the same
+                await self.release(claim)
+            raise
 
     async def flush(self, claim: Claim, answers: dict[str, str], rows: Rows) -> None:
         """Make the rows durable, and the answers known as those that the run goes on with.

@@ -102,6 +102,7 @@ async def instance(
     try:
         yield Instance(store=store, rounds=rounds, journal=journal, **changes)
     finally:
+        await rounds.close()
         await store.close()
 
 

@@ -1,5 +1,7 @@
 """A claim by itself: renewed by a thread, given back, taken over."""
 
+import threading
+import time
 from collections.abc import AsyncGenerator
 from dataclasses import replace
 from datetime import timedelta
@@ -12,6 +14,7 @@ from core.claims import Renewals
 from core.records import Asking, Claim, ClaimLost, Rows
 from core.store import RENEW, Store
 from tests.conversation import until
+from tests.faults import serving_lines
 
 pytestmark = pytest.mark.anyio
 
@@ -117,3 +120,33 @@ async def test_a_claim_that_was_released_leaves_the_round_as_it_was(
         row = connection.execute("SELECT answers FROM intermezzo_rounds").fetchone()
     assert row == (None,)
     await made(store, replace(claim, id=uuid4()))
+
+
+async def test_one_thread_that_could_not_start_ends_no_later_renewal(
+    store: Store, database: str, claim: Claim, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    renewals = Renewals(store, lease=LEASE)
+    with monkeypatch.context() as exhausted:
+        exhausted.setattr(threading.Thread, "start", _no_more_threads)
+        with pytest.raises(RuntimeError), renewals.hold(claim, DIGESTS, lambda: None):
+            pass
+    before = ends(database)
+    with renewals.hold(claim, DIGESTS, lambda: None):
+        await until(lambda: ends(database) > before)
+
+
+def _no_more_threads(thread: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")
+
+
+async def test_a_claim_that_is_old_already_is_lost_no_later_when_its_renewal_hangs(
+    database: str, claim: Claim
+) -> None:
+    with serving_lines() as lines, lines.to(database) as line:
+        hung = Store(line.conninfo)
+        line.at_named("renew", 1, "before", line.swallow)
+        old = replace(claim, since=claim.since - LEASE.total_seconds() * 0.6)
+        told: list[float] = []
+        with Renewals(hung, lease=LEASE).hold(old, DIGESTS, lambda: told.append(time.monotonic())):
+            await until(lambda: bool(told))
+    assert told[0] - old.since < LEASE.total_seconds() * 1.3

@@ -18,7 +18,7 @@ from psycopg.conninfo import make_conninfo
 from psycopg.sql import SQL, Identifier, Literal
 
 from core.agent_store import AgentStore
-from core.errors import InternalError, RetryLater
+from core.errors import InternalError, InvalidParams, RetryLater
 from core.migrate import migrate
 from core.request_state import KeyRing
 from core.rounds import Rounds
@@ -172,7 +172,7 @@ async def test_a_database_that_can_not_be_reached_is_told_and_leaves_nothing(
     async with instance(line.conninfo, tmp_path, store=Store(line.conninfo, timeout=0.3)) as here:
         line.go_down()
         assert (await told_to_come_back(here, "one")).message == (
-            "The database can't be reached now. Nothing is lost. Send the same request again."
+            "The database can't be reached now. Nothing was kept. Send the same request again."
         )
         assert said(await here.ends("done")).endswith('["work"]}'), "it needs no database"
         assert set(rows(database).values()) == {0}
@@ -564,3 +564,107 @@ async def test_a_run_whose_claim_nobody_renews_any_more_is_stopped_before_others
         (tmp_path / "hold-slow").unlink()
         assert '"slow=yes"' in said(await request)  # pyright: ignore[reportArgumentType] - a result
         assert here.ran() == {"slow?": 3, "slow": 1, "after": 1}
+
+
+# A claim goes back only when none of its run's threads is at work, and then as the client was told.
+
+
+async def test_a_refused_answer_opens_the_round_when_the_last_thread_has_ended(
+    line: Line, tmp_path: Path
+) -> None:
+    agent = "picking_beside_a_thread"
+    async with instance(line.conninfo, tmp_path) as here:
+        asked = await here.asks(agent)
+        (tmp_path / "hold-charge").touch()
+        wrong, right = (accept(asked, How={"number": number}) for number in (3, 4))
+        refused = asyncio.create_task(here.call(agent, wrong, asked.request_state))
+        await until((tmp_path / "held-charge").exists)
+        line.taken()
+        corrected = asyncio.create_task(here.ends(agent, right, asked.request_state))
+        await until(lambda: line.statements.count("claim") > 3)
+        assert here.ran()["charge?"] == 2, "once for the question, once for the answer"
+        (tmp_path / "hold-charge").unlink()
+        with pytest.raises(InvalidParams):
+            await refused
+        assert '"charged,4"' in said(await corrected)
+
+
+async def test_an_answer_that_is_refused_too_late_is_refused_another_time(
+    here: Instance,
+) -> None:
+    """Its request ran out of time while a thread was at work."""
+    agent = "picking_beside_a_thread"
+    asked = await here.asks(agent)
+    (here.journal / "hold-charge").touch()
+    wrong, right = (accept(asked, How={"number": number}) for number in (3, 4))
+    here.seconds = 0.5
+    with pytest.raises(RetryLater, match="ran out of time"):
+        await here.call(agent, wrong, asked.request_state)
+    (here.journal / "hold-charge").unlink()
+    here.seconds = 20
+    with pytest.raises(InvalidParams):
+        await here.call(agent, wrong, asked.request_state)
+    assert '"charged,4"' in said(await here.ends(agent, right, asked.request_state))
+
+
+async def test_a_run_that_can_not_be_settled_keeps_its_claim_while_a_thread_is_at_work(
+    line: Line, tmp_path: Path
+) -> None:
+    """A node failed beside it, which would have ended the call."""
+    agent = "failing_beside_a_thread"
+    async with instance(line.conninfo, tmp_path) as here:
+        asked = await here.asks(agent)
+        answers = accept(asked, Break="b", Charge="c")
+        (tmp_path / "hold-charge").touch()
+        lost = line.at_named("settle", 1, "before", line.cut)
+        await told_to_come_back(here, agent, answers, asked.request_state)
+        assert lost.happened
+        line.taken()
+        again = asyncio.create_task(here.call(agent, answers, asked.request_state))
+        await until(lambda: line.statements.count("claim") > 3)
+        assert here.ran()["charge?"] == 1
+        (tmp_path / "hold-charge").unlink()
+        await again
+        assert here.ran() == {"charge?": 1, "charge": 1}
+
+
+async def test_a_refused_answer_whose_round_could_not_be_opened_is_refused_another_time(
+    line: Line, database: str, tmp_path: Path
+) -> None:
+    """A renewal has marked the round with it; nobody who was told to correct it would get in."""
+    store = Store(line.conninfo, timeout=0.3)
+    async with instance(line.conninfo, tmp_path, store=store, lease=0.6) as here:
+        asked = await here.asks("choosy")
+        wrong, right = (accept(asked, How={"number": number}, Right="r") for number in (3, 4))
+        (tmp_path / "hold-right").touch()
+        refused = asyncio.create_task(here.call("choosy", wrong, asked.request_state))
+        await until((tmp_path / "held-right").exists)
+        await until(lambda: "renew" in line.statements)
+        line.at_named("reopen", 1, "before", line.cut_off)
+        (tmp_path / "hold-right").unlink()
+        with pytest.raises(RetryLater):
+            await refused
+        line.down = False
+        move(database, seconds=11)
+        with pytest.raises(InvalidParams):
+            await here.call("choosy", wrong, asked.request_state)
+        await here.ends("choosy", right, asked.request_state)
+
+
+async def test_a_claim_that_was_made_but_not_heard_of_is_given_back(
+    line: Line, tmp_path: Path
+) -> None:
+    """On a platform that ends its processes, where a claim lasts as long as one can live."""
+
+    async def cut_and_swallow_the_next() -> bool:
+        line.at_named("claim", 1, "before", line.swallow)
+        return False
+
+    store = Store(line.conninfo, patience=0.3)
+    async with instance(line.conninfo, tmp_path, store=store, left=600.0) as here:
+        asked = await here.asks("one")
+        answers = accept(asked, Go="yes")
+        line.at_named("claim", 1, "after", cut_and_swallow_the_next)
+        await told_to_come_back(here, "one", answers, asked.request_state)
+        here.seconds = 5
+        assert '"ask=yes"' in said(await here.ends("one", answers, asked.request_state))
