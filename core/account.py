@@ -11,8 +11,8 @@ from uuid import UUID
 
 from core.protocol import InputRequired, ToolResult
 
-Outcome = Literal["asked", "result", "error result", "refused", "accepted"]
-"""The last one is of a notification."""
+Outcome = Literal["asked", "result", "error result", "refused", "accepted", "abandoned"]
+"""`accepted` is a notification; `abandoned` is whatever its client stopped waiting for."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -25,6 +25,7 @@ class Account:
         round: the round that was asked last, or else the one that was answered.
         repeat: whether the outcome had been told before.
         code: of the error, when the outcome is a refusal.
+        key: the name of the API key that the request came with.
     """
 
     correlation: str
@@ -37,6 +38,7 @@ class Account:
     repeat: bool = False
     code: int = 0
     reason: str = ""
+    key: str = ""
 
     def facts(self) -> dict[str, Any]:
         """What is known."""

@@ -9,11 +9,11 @@ the log tells it; two keys of one name are one caller, which is how a key is rep
 
 import hashlib
 import hmac
-import logging
 import re
 from collections.abc import Sequence
 from typing import Final
 
+from core import account
 from core.caller import Caller
 from handler.challenge import Challenge
 from handler.credentials import KEY_HEADER, credential
@@ -26,8 +26,6 @@ SHORTEST: Final = 32
 
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _KEY: Final = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
-
-_log: Final = logging.getLogger("intermezzo")
 
 
 class ApiKeys:
@@ -52,8 +50,7 @@ class ApiKeys:
         matching = [name for name, key in self._keys if hmac.compare_digest(given, key)]
         if not matching:
             raise self._challenge.invalid("an unknown API key")
-        name = matching[0]
-        _log.info("API key %s", name)
+        account.current().key = name = matching[0]
         return Caller(
             principal=principal("api-key", name), configurable=configurable(User.of(name), ())
         )

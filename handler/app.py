@@ -10,18 +10,19 @@ import secrets
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any, Final, cast
 
 from fastapi import FastAPI
 from starlette.requests import ClientDisconnect
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from core import account
 from core.account import Account
 from core.caller import ANYONE, Caller
-from core.errors import InternalError, InvalidRequest, Refusal
+from core.errors import InternalError, Refusal
 from core.methods import Endpoint
 from core.progress import Progress
 from core.protocol import Request
@@ -31,11 +32,11 @@ from handler.events import EVENT_STREAM, Events, streamed
 from handler.headers import Headers
 from handler.param_headers import check_param_headers
 from handler.presence import while_present
-from handler.refusals import BodyTooLarge, MethodNotAllowed
+from handler.refusals import BodyTooLarge, MethodNotAllowed, NotFound
 from handler.request import Notification, Refused, decode, is_modern, readable_id
 from handler.resource_metadata import MAX_AGE, WELL_KNOWN
 from handler.resources import Resources
-from handler.response import ACCEPTED, Answer, encode, failure, success
+from handler.response import ABANDONED, ACCEPTED, Answer, encode, failure, success
 from handler.visit import Visit
 
 PATH: Final = "/mcp"
@@ -54,10 +55,9 @@ def build(resources: Resources) -> FastAPI:
     """The application over what a process shares. Building it opens nothing."""
     # Routes are plain, so that no model of a request is built which the protocol layer replaces.
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
-    methods = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD"]
-    app.add_route(PATH, _Mcp(resources).respond, methods=methods)
     app.add_route("/healthz", _alive, methods=["GET"])
-    app.add_route("/{path:path}", _Elsewhere(resources).respond, methods=methods)
+    for path, place in ((PATH, _Mcp(resources)), ("/{path:path}", _Elsewhere(resources))):
+        app.router.routes.append(Route(path, place))  # whatever the method is
     return app
 
 
@@ -66,52 +66,57 @@ async def _alive(request: HttpRequest) -> Response:
     return Response(b'{"status":"ok"}', media_type="application/json")
 
 
-class _Elsewhere:
-    """Every other path. Where a client may log in stands on one or two of them, for everybody."""
+class _Place:
+    """What answers the requests to a path, each with an account of its own."""
 
     def __init__(self, resources: Resources) -> None:
         self._resources = resources
 
-    async def respond(self, http: HttpRequest) -> Response:
-        headers = Headers(http.scope["headers"])
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        account.begin(Account(correlation=secrets.token_hex(8)))
+        http, headers = HttpRequest(scope, receive), Headers(scope["headers"])
+        response = await self.respond(http, headers, time.monotonic())
+        await response(scope, receive, send)
+
+    async def respond(self, http: HttpRequest, headers: Headers, started: float) -> Response:
+        """Answers one HTTP request."""
+        raise NotImplementedError
+
+
+class _Elsewhere(_Place):
+    """Every other path. Where a client may log in stands on one or two of them, for everybody."""
+
+    async def respond(self, http: HttpRequest, headers: Headers, started: float) -> Response:
         try:
             self._resources.doors.check(headers)
             answer = self._answer(http, headers)
         except Exception as error:
-            return _response(_failed(error, None))
-        return _response(answer, self._resources.cors.granted(headers))
+            return _response(_logged(_failed(error, None), started))
+        return _response(_logged(answer, started), self._resources.cors.granted(headers))
 
     def _answer(self, http: HttpRequest, headers: Headers) -> Answer:
         path = http.scope["path"]
         known = path.startswith(WELL_KNOWN) and self._resources.metadata
         if not known or path not in known.paths:
-            nothing = InvalidRequest(f"There is nothing here: the MCP endpoint is POST {PATH}.")
-            return replace(failure(nothing, identifier=None, modern=True), status=404)
+            raise NotFound(f"There is nothing here: the MCP endpoint is POST {PATH}.")
         if http.method == "OPTIONS" and (answer := self._resources.cors.preflight(headers)):
             return answer
         if http.method not in ("GET", "HEAD"):
-            refusal = MethodNotAllowed("Only GET is answered here.", headers={"allow": "GET"})
-            return failure(refusal, identifier=None, modern=True)
+            raise MethodNotAllowed("Only GET is answered here.", headers={"allow": "GET"})
         caching = {"cache-control": f"public, max-age={MAX_AGE}"}
         return Answer(status=200, body=encode(known.document()), headers=caching)
 
 
-class _Mcp:
+class _Mcp(_Place):
     """The MCP endpoint over HTTP."""
 
-    def __init__(self, resources: Resources) -> None:
-        self._resources = resources
-
-    async def respond(self, http: HttpRequest) -> Response:
-        """Answers one HTTP request."""
-        started, headers = time.monotonic(), Headers(http.scope["headers"])
-        account.begin(Account(correlation=secrets.token_hex(8)))
+    async def respond(self, http: HttpRequest, headers: Headers, started: float) -> Response:
         try:
             self._resources.doors.check(headers)
         except Refusal as refusal:
             return _response(_logged(_failed(refusal, None), started))
         if http.method == "OPTIONS" and (answer := self._resources.cors.preflight(headers)):
-            response = _response(answer)
+            response = _response(_logged(answer, started))
         else:
             response = await self._respond(http, headers, started)
         response.headers.update(self._resources.cors.granted(headers))
@@ -119,17 +124,14 @@ class _Mcp:
 
     async def _respond(self, http: HttpRequest, headers: Headers, started: float) -> Response:
         try:
-            try:
-                message = await self._message(http, headers)
-            except Exception as error:
-                return _response(_logged(_failed(error, None), started))
-            events = _events(http, headers, message)
-            answering = self._answer(http, headers, message, started, events)
-            if events is None:
-                return _response(await answering)
-            return await streamed(answering, events, _response)
-        except ClientDisconnect:
-            return Response(status_code=400)  # nobody reads it
+            message = await self._message(http, headers)
+        except Exception as error:
+            return _response(_logged(_failed(error, None), started))
+        events = _events(http, headers, message)
+        answering = self._answer(http, headers, message, started, events)
+        if events is None:
+            return _response(await answering)
+        return await streamed(answering, events, _response)
 
     async def _message(
         self, http: HttpRequest, headers: Headers
@@ -227,15 +229,16 @@ def _response(answer: Answer, further: Mapping[str, str] | None = None) -> Respo
 
 def _failed(error: Exception, message: Request | Refused | None) -> Answer:
     """The answer to a request that an exception ended, by the rules of the client's era as far as
-    that is known. Every exception ends here, but that the client has left.
+    that is known. Every exception ends here.
     """
+    here = account.current()
     if isinstance(error, ClientDisconnect):
-        raise error
+        here.outcome = "abandoned"
+        return ABANDONED
     if isinstance(error, InternalError):
         refusal = _fault(error, error.message)
     else:
         refusal = error if isinstance(error, Refusal) else _fault(error, "Internal error")
-    here = account.current()
     here.outcome, here.code, here.reason = "refused", refusal.code, refusal.reason
     identifier, modern = (message.id, message.modern) if message else (None, True)
     return failure(refusal, identifier=identifier, modern=modern)

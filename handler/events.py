@@ -9,7 +9,6 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import Any, Final
 
-from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
@@ -59,8 +58,8 @@ async def streamed(
     """The answer as JSON, or, once a notification is due before it, a stream that ends with it.
 
     Args:
-        work: comes to the answer, and tells `events` meanwhile. It raises `ClientDisconnect` when
-            the client hangs up.
+        work: comes to the answer, and tells `events` meanwhile. When the client hangs up it ends,
+            with an answer that nobody reads.
         respond: makes a response of an answer.
     """
     working = asyncio.ensure_future(work)
@@ -94,8 +93,6 @@ class _EventStream(Response):
             async for chunk in self._chunks():
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
             await send({"type": "http.response.body", "body": b"", "more_body": False})
-        except ClientDisconnect:
-            return  # nobody reads on
         finally:
             await _ended(self._working)
 
@@ -108,7 +105,8 @@ class _EventStream(Response):
                 await asyncio.wait(both, timeout=KEEP_ALIVE, return_when=asyncio.FIRST_COMPLETED)
             finally:
                 some.cancel()
-        yield self._events.taken() + _event(self._working.result().body)
+        answer = self._working.result().body
+        yield self._events.taken() + (_event(answer) if answer else b"")
 
 
 async def _ended(working: "asyncio.Future[Answer]") -> None:

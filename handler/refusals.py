@@ -5,6 +5,7 @@
     ├── Unauthorized           401
     ├── Forbidden              403
     ├── ForeignOrigin          403
+    ├── NotFound               404
     ├── MethodNotAllowed       405
     ├── BodyTooLarge           413
     ├── UnsupportedMediaType   415
@@ -54,6 +55,12 @@ class Forbidden(HttpRefusal):
 
 class ForeignOrigin(HttpRefusal):
     status = 403
+
+
+class NotFound(HttpRefusal):
+    """Nothing is served at this path."""
+
+    status = 404
 
 
 class MethodNotAllowed(HttpRefusal):

@@ -50,6 +50,9 @@ class Answer:
 ACCEPTED: Final = Answer(status=202)
 """The answer to a notification."""
 
+ABANDONED: Final = Answer(status=400)
+"""The answer to a client that has left, which nobody reads."""
+
 
 def success(identifier: str | int | float, result: Mapping[str, Any]) -> Answer:
     """A result.

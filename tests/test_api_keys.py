@@ -1,9 +1,9 @@
 """API keys: whose they are, and how a list of them is checked."""
 
-import logging
-
 import pytest
 
+from core import account
+from core.account import Account
 from core.request_state import make_key
 from handler.api_keys import SHORTEST, ApiKeys, problems
 from handler.challenge import Challenge
@@ -23,14 +23,11 @@ async def refusal(*fields: tuple[str, str]) -> HttpRefusal:
     return raised.value
 
 
-async def test_a_key_is_its_name_and_the_log_tells_the_name_alone(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    caplog.set_level(logging.INFO)
+async def test_a_key_is_its_name_and_the_account_tells_the_name_alone() -> None:
+    account.begin(Account(correlation="1"))
     caller = await KEYS.identify(visit((HEADER, ROBOT)))
     assert caller.configurable["langgraph_auth_user"].identity == "robot"
-    assert "robot" in caplog.text
-    assert ROBOT not in caplog.text
+    assert account.current().facts() == {"correlation": "1", "key": "robot"}
 
 
 async def test_a_key_comes_in_its_header_or_as_a_bearer_token() -> None:

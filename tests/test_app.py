@@ -194,7 +194,10 @@ def test_a_body_that_is_too_large_is_413_and_the_client_gets_to_read_it(
     assert error(response)["code"] == -32600
 
 
-@pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "PATCH", "OPTIONS", "HEAD"])
+@pytest.mark.parametrize(
+    "method",
+    ["GET", "DELETE", "PUT", "PATCH", "OPTIONS", "HEAD", "TRACE", "PROPFIND"],
+)
 def test_other_http_methods_are_405_at_once(served: Served, method: str) -> None:
     response = httpx.request(method, served.url, headers={"Accept": "text/event-stream"})
     assert response.status_code == 405
@@ -221,6 +224,19 @@ def test_another_path_says_where_the_endpoint_is(served: Served) -> None:
     response = httpx.post(served.url.removesuffix("/mcp"), json={})
     assert response.status_code == 404
     assert "/mcp" in error(response)["message"]
+
+
+@pytest.mark.anyio
+async def test_a_fault_of_ours_at_another_path_has_a_correlation_id_too(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "langgraph.json").write_text("{")
+    transport = httpx.ASGITransport(build(Resources(Settings(config=tmp_path / "langgraph.json"))))
+    async with httpx.AsyncClient(transport=transport) as client:
+        response = await client.get("http://localhost/.well-known/oauth-protected-resource/mcp")
+    correlation = error(response)["data"]["correlationId"]
+    assert len(correlation) == 16
+    assert correlation in caplog.text
 
 
 def test_the_process_says_that_it_is_alive(served: Served) -> None:
@@ -350,3 +366,5 @@ def test_a_first_call_whose_client_hangs_up_is_stopped(
             assert not (tmp_path / "stopped").exists()
         wait_for(tmp_path / "stopped")
         assert result(post(served.url, "tools/list"))["tools"]
+        (left,) = [line for line in served.log().splitlines() if "abandoned" in line]
+        assert '"agent": "patient"' in left

@@ -10,7 +10,6 @@ from typing import Any
 
 import httpx
 import pytest
-from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from core.progress import Progress
@@ -18,7 +17,7 @@ from core.protocol import CAPABILITIES_KEY, LATEST, LOG_LEVEL_KEY, VERSION_KEY
 from handler.app import BUFFERED, build
 from handler.events import MOST, Events, streamed
 from handler.resources import Resources
-from handler.response import Answer
+from handler.response import ABANDONED, Answer
 from handler.settings import Settings
 from tests.conversation import AGENTS
 from tests.served import KEY, META, Served, post, result, serving
@@ -231,6 +230,7 @@ def test_a_closed_stream_cancels_the_run(telling: Served, tmp_path: Path) -> Non
         reported(next(messages(response)))
     wait_for_line(tmp_path, "stopped")
     assert "patient" not in ran(tmp_path)
+    wait_for_outcome(telling, "abandoned")
 
 
 def test_a_resumed_run_that_was_cancelled_goes_on_when_its_answers_come_again(
@@ -260,6 +260,14 @@ def wait_for_line(journal: Path, line: str) -> None:
     deadline = time.monotonic() + 10
     while line not in ran(journal):
         assert time.monotonic() < deadline, f"{line} was not noted"
+        time.sleep(0.005)
+
+
+def wait_for_outcome(process: Served, outcome: str) -> None:
+    """Wait until the last line of a process's log is of a request that ended so."""
+    deadline = time.monotonic() + 10
+    while f'"outcome": "{outcome}"' not in "".join(process.log().splitlines()[-1:]):
+        assert time.monotonic() < deadline, process.log()
         time.sleep(0.005)
 
 
@@ -367,14 +375,15 @@ async def test_a_stream_whose_client_has_left_ends_quietly() -> None:
 
     async def work() -> Answer:
         await leave.wait()
-        raise ClientDisconnect
+        return ABANDONED
 
     response = await streamed(work(), telling_of(1), respond)
     sending = asyncio.ensure_future(response({}, receive, client.send))
     await client.until(b"progress")
+    told = client.body
     leave.set()
     await sending
-    assert b"result" not in client.body
+    assert client.body == told
 
 
 @pytest.mark.anyio

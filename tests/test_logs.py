@@ -172,6 +172,15 @@ def test_each_request_is_one_line_with_all_that_is_known_of_it(talker: Path, dat
     assert len({line["correlation"] for line in told(log)}) == 6
 
 
+def test_a_request_to_another_path_is_one_line_too(served: Served) -> None:
+    root = served.url.removesuffix("/mcp")
+    before = len(lines(served.log()))
+    for path in ("/", "/favicon.ico", "/healthz"):
+        httpx.get(f"{root}{path}")
+    httpx.options(served.url)
+    assert [line["code"] for line in lines(served.log())[before:]] == [-32600] * 3, "not of health"
+
+
 def everything(database: str) -> str:
     """All that is in our own tables, bytes as text."""
     with psycopg.connect(database) as connection:

@@ -22,6 +22,7 @@ from handler.refusals import (
     BodyTooLarge,
     ForeignOrigin,
     MethodNotAllowed,
+    NotFound,
     UnknownHost,
     UnsupportedMediaType,
 )
@@ -41,6 +42,7 @@ MODERN = [
 ]
 HTTP = [
     (ForeignOrigin("x"), 403),
+    (NotFound("x"), 404),
     (MethodNotAllowed("x"), 405),
     (BodyTooLarge("x"), 413),
     (UnsupportedMediaType("x"), 415),
