@@ -9,6 +9,7 @@ Pure module. Three laws:
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Self, cast
@@ -183,7 +184,7 @@ def _requested(
 def _unseen(approval: Approval, message: str, *, prefilled: bool) -> Iterator[str]:
     """What a person would not see of the call: a description of the agent's own may leave out the
     tool, its arguments, or both."""
-    if approval.name not in message:
+    if not re.search(rf"(?<!\w){re.escape(approval.name)}(?!\w)", message):
         yield f"Tool: {plain.shown(approval.name)[1:-1]}"
     args = approval.args
     if args and not prefilled and not any(text in message for text in _texts(args)):
@@ -191,13 +192,14 @@ def _unseen(approval: Approval, message: str, *, prefilled: bool) -> Iterator[st
 
 
 def _texts(args: dict[str, Any]) -> Iterator[str]:
-    """How the middlewares, and most descriptions, write arguments."""
+    """How the middlewares, and most descriptions, write arguments in which nothing hides."""
     yield str(args)
-    yield plain.dumps(args)
     yield plain.shown(args)
+    raw = plain.shown(args) == plain.dumps(args)
     for indent in (None, 2):
-        yield json.dumps(args, ensure_ascii=False, indent=indent)
         yield json.dumps(args, indent=indent)
+        if raw:
+            yield json.dumps(args, ensure_ascii=False, indent=indent)
 
 
 def _edited_args(text: str | None) -> dict[str, Any]:

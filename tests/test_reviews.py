@@ -538,6 +538,22 @@ def test_nothing_in_prefilled_arguments_can_hide_and_other_text_stays_readable()
     assert json.loads(default) == args
 
 
+def test_a_tool_whose_name_is_part_of_a_word_is_named_all_the_same() -> None:
+    calls: dict[str, Any] = {"name": "rm", "args": {}, "description": "Please confirm."}
+    _, fields = shown(batch(calls))
+    assert fields["decision"]["description"] == "Tool: rm"
+    _, fields = shown(batch({**calls, "description": "Run `rm`?"}))
+    assert "description" not in fields["decision"]
+
+
+def test_arguments_that_a_description_shows_with_something_hidden_are_shown_escaped() -> None:
+    args = {"to": "a\u202egro.live@x"}
+    raw = f"send: {json.dumps(args, ensure_ascii=False)}"
+    calls = {"name": "send", "args": args, "description": raw}
+    _, fields = shown(batch(calls, allowed=["approve", "reject"]))
+    assert fields["decision"]["description"] == 'Arguments: {"to":"a\\u202egro.live@x"}'
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_a_description_that_hides_the_tool_or_its_arguments_is_made_good_in_the_form(
     mode: str,
