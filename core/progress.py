@@ -95,8 +95,9 @@ class Progress:
 
 
 def _is_number(value: Any) -> TypeGuard[float]:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return number and math.isfinite(value)
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63
 
 
 def _notification(method: str, params: Mapping[str, Any]) -> dict[str, Any]:

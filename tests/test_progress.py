@@ -67,7 +67,7 @@ def test_progress_only_ever_grows() -> None:
     assert [each["progress"] for each in told(*reports)] == [0, 5, 6]
 
 
-@pytest.mark.parametrize("progress", [None, "5", True, math.nan, math.inf, [1]])
+@pytest.mark.parametrize("progress", [None, "5", True, math.nan, math.inf, 10**400, [1]])
 def test_what_is_no_number_is_no_progress(progress: Any) -> None:
     assert told(wrote(progress=progress)) == []
 
