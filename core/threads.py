@@ -9,6 +9,7 @@ import socket
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar
+from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 from weakref import WeakSet
 
@@ -55,7 +56,7 @@ class NodeExecutor(ThreadPoolExecutor):
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         if fn is socket.getaddrinfo:
             return self._lookups.submit(fn, *args, **kwargs)
-        future = super().submit(fn, *args, **kwargs)
+        future = super().submit(_staying(fn), *args, **kwargs)
         if (threads := current.get()) is not None:
             threads.add(future)
         return future
@@ -63,6 +64,19 @@ class NodeExecutor(ThreadPoolExecutor):
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         self._lookups.shutdown(wait, cancel_futures=cancel_futures)
         super().shutdown(wait, cancel_futures=cancel_futures)
+
+
+def _staying(fn: Callable[P, T]) -> Callable[P, T]:
+    """The same, but what would end the process ends the node: other calls run beside it."""
+
+    @wraps(fn)
+    def stays(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return fn(*args, **kwargs)
+        except SystemExit as leaving:
+            raise RuntimeError("a node called sys.exit()") from leaving
+
+    return stays
 
 
 _prepared: WeakSet[asyncio.AbstractEventLoop] = WeakSet()

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import socket
+import sys
 import threading
 
 import pytest
@@ -51,3 +52,8 @@ async def test_a_run_is_busy_until_its_last_thread_ends_whatever_became_of_the_r
 def fail(go: threading.Event) -> None:
     go.wait(20)
     raise ValueError("nobody waits for this")
+
+
+async def test_a_node_that_would_end_the_process_fails_and_nothing_else_ends() -> None:
+    with pytest.raises(RuntimeError, match=r"a node called sys.exit\(\)"):
+        await prepared().run_in_executor(None, sys.exit, 3)
