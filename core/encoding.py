@@ -121,7 +121,9 @@ def _plain(value: Any) -> Any:
     """The JSON form of a value that holds no others, or `_NOT_PLAIN`."""
     if isinstance(value, str):
         return _text(value)
-    if isinstance(value, numbers.Integral):
+    if isinstance(value, dict | list):  # most others; what follows is dear
+        return _NOT_PLAIN
+    if isinstance(value, int | numbers.Integral):
         return int(value)
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None

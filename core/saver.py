@@ -538,7 +538,7 @@ class CallSaver(BasePostgresSaver):
     """
 
     def __init__(self, state: CallState) -> None:
-        super().__init__(serde=state.serde)
+        self.serde = state.serde  # all that the base would do, which first looks at its type
         self.state = state
 
     def _namespace(self, config: RunnableConfig) -> str:

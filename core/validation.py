@@ -5,7 +5,9 @@ engine that takes linear time, so no schema can stall the process. Messages are 
 they are the ones that clients see.
 """
 
+import json
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import unquote
@@ -20,6 +22,10 @@ _MOST: Final = 10
 
 _LONGEST: Final = 300
 """Characters of a reason: it quotes the value, and a value may be a megabyte."""
+
+
+_SHORT: Final = 16_384
+"""Characters of a schema that is kept compiled: a longer one has values of one call in it."""
 
 
 class Unusable(Exception):
@@ -85,28 +91,37 @@ class Check:
         Raises:
             Unusable: it is no JSON Schema, or a reference in it leads nowhere or elsewhere.
         """
-        # Not at the top: lists and refusals do without it.
-        import jsonschema_rs
-
-        try:
-            self._validator: Validator = jsonschema_rs.validator_for(
-                schema,
-                validate_formats=True,
-                retriever=_refuse,
-                pattern_options=jsonschema_rs.RegexOptions(),
-                # An address as it stands in an envelope, not "Ada <ada@example.com>".
-                email_options=jsonschema_rs.EmailOptions(allow_display_text=False),
-            )
-        except jsonschema_rs.ValidationError as error:
-            unresolved = isinstance(error.kind, jsonschema_rs.ValidationErrorKind.Referencing)
-            raise Unusable(_short(error.message), unresolved=unresolved) from error
-        except ValueError as error:
-            raise Unusable(_short(str(error)), unresolved=False) from error
+        text = json.dumps(schema)
+        self._validator = _kept(text) if len(text) <= _SHORT else _compiled(text)
 
     def misfits(self, value: Any) -> list[Misfit]:
         """What about a plain value does not fit: nothing when it fits, the first few otherwise."""
         errors = islice(self._validator.iter_errors(value), _MOST)
         return [Misfit(_field(error), _short(error.message)) for error in errors]
+
+
+def _compiled(schema: str) -> "Validator":
+    """The validator of a schema as JSON text."""
+    import jsonschema_rs  # not at the top: lists and refusals do without it
+
+    try:
+        return jsonschema_rs.validator_for(
+            json.loads(schema),
+            validate_formats=True,
+            retriever=_refuse,
+            pattern_options=jsonschema_rs.RegexOptions(),
+            # An address as it stands in an envelope, not "Ada <ada@example.com>".
+            email_options=jsonschema_rs.EmailOptions(allow_display_text=False),
+        )
+    except jsonschema_rs.ValidationError as error:
+        unresolved = isinstance(error.kind, jsonschema_rs.ValidationErrorKind.Referencing)
+        raise Unusable(_short(error.message), unresolved=unresolved) from error
+    except ValueError as error:
+        raise Unusable(_short(str(error)), unresolved=False) from error
+
+
+_kept: Final = lru_cache(maxsize=256)(_compiled)
+"""Agents ask the same questions again and again."""
 
 
 def _target(reference: Any, document: dict[str, Any]) -> dict[str, Any]:
