@@ -213,9 +213,12 @@ def _is_tool_node(bound: Any) -> bool:
 
 
 def _uses_tool_node(bound: Any) -> bool:
-    """Whether a node's function names a tool node."""
+    """Whether a node's function names a tool node, or can't be looked into."""
     functions = (getattr(bound, "func", None), getattr(bound, "afunc", None))
-    known = [inspect.getclosurevars(each) for each in functions if inspect.isroutine(each)]
+    try:
+        known = [inspect.getclosurevars(each) for each in functions if inspect.isroutine(each)]
+    except (TypeError, ValueError):  # it is compiled, or one of its names is not bound yet
+        return True
     named = [
         value for each in known for value in (*each.nonlocals.values(), *each.globals.values())
     ]

@@ -77,7 +77,7 @@ class Renewals:
             nonlocal watching
             if (left := held.lapses_at - time.monotonic()) > 0:
                 watching = loop.call_later(left, watch)
-            else:
+            elif self._held.get(claim.id) is held:
                 self._lose(claim.id, held)
                 self._hang_up()
 

@@ -63,7 +63,6 @@ class Seen:
     Attributes:
         won: this request holds the claim, and `rows` is the call's state.
         lapsed: this request took a claim over that its holder had neither used nor given back.
-        live: another request holds a claim that has not lapsed.
         next: the round after this one, when this one led to it.
         metadata: what the call's thread was kept with, as JSON.
     """
@@ -71,7 +70,6 @@ class Seen:
     state: str
     won: bool
     lapsed: bool
-    live: bool
     questions: bytes
     answers: dict[str, str] | None
     outcome: bytes | None

@@ -16,7 +16,6 @@ from typing import Any
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tracers.context import register_configure_hook
-from langgraph.errors import GraphRecursionError, is_invalid_resume
 from langgraph.types import Command
 
 from core import threads, unsaved
@@ -27,15 +26,6 @@ from core.factories import Graph
 from core.gate import Gate, ThreadGate
 from core.questions import Pending
 from core.saver import CallSaver, CallState
-
-__all__ = [
-    "Finished",
-    "GraphRecursionError",
-    "Paused",
-    "Run",
-    "Stopped",
-    "is_invalid_resume",
-]
 
 unsaved.let_run()
 

@@ -30,7 +30,7 @@ CREATE TABLE intermezzo_rounds (
     -- The fence: only the holder whose claim stands here may write.
     claim uuid,
     claimed_until timestamptz,
-    -- A keyed digest per key, from the moment that anything done with these answers is durable.
+    -- A keyed digest per key, from the moment that anything may have been done with these answers.
     answers jsonb,
     -- The result of the call; none in a settled round means: the next round.
     outcome bytea,

@@ -28,7 +28,6 @@ CREATE FUNCTION intermezzo_claim(
     outcome bytea,
     won boolean,
     lapsed boolean,
-    live boolean,
     "next" bytea,
     next_state text,
     metadata bytea,
@@ -59,7 +58,6 @@ BEGIN
     WITH seen AS (
         SELECT r.state, r.questions, r.answers, r.outcome,
                r.claim IS NOT DISTINCT FROM the_claim AS won, coalesce(took_over, false) AS lapsed,
-               r.state = 'claimed' AND r.claimed_until > intermezzo_now() AS live,
                n.questions AS "next", n.state AS next_state, c.metadata
         FROM intermezzo_calls AS c
         JOIN intermezzo_rounds AS r ON r.call_id = c.id AND r.number = the_number
