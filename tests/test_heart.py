@@ -456,3 +456,24 @@ async def test_under_callbacks_of_their_own_tools_that_ask_at_once_are_not_asked
 ) -> None:
     """The second time they ask in another order: each would get the other's answer."""
     assert "runs several tools or graphs at once" in said(await here.ends("traced_at_once"))
+
+
+async def test_a_process_that_ends_gives_the_claims_of_its_runs_back_at_once(
+    here: Instance, database: str, tmp_path: Path
+) -> None:
+    """Its clients have left already; another process goes on with what has finished."""
+    asked = await here.asks("slowly")
+    answers = accept(asked, Slow="yes")
+    (here.journal / "hold-slow").touch()
+    request = asyncio.create_task(here.call("slowly", answers, asked.request_state))
+    await until((here.journal / "held-slow").exists)
+    request.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await request
+    assert claimed(database)
+    await here.rounds.close()
+    assert not claimed(database)
+    (here.journal / "hold-slow").unlink()
+    async with instance(database, tmp_path) as there:
+        await there.ends("slowly", answers, asked.request_state)
+    assert here.ran() == {"slow?": 3, "slow": 1, "after": 1}
