@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
+from core import account
 from core.errors import InvalidParams, MethodNotFound
 from core.parameters import cursor, requested_version, tool_call
 from core.protocol import (
@@ -139,7 +140,9 @@ class Endpoint:
         # With a request state, the arguments are those of the first request or the state refuses
         # them, and that refusal says more.
         if params.request_state is None and (problem := tool.problem(params.arguments)):
-            return error_result(problem).as_result()
+            account.current().agent = tool.agent
+            account.ended(misfit := error_result(problem))
+            return misfit.as_result()
 
         from core.rounds import Call  # a list does not wait for what runs agents
 

@@ -172,6 +172,15 @@ def test_each_request_is_one_line_with_all_that_is_known_of_it(talker: Path, dat
     assert len({line["correlation"] for line in told(log)}) == 6
 
 
+def test_arguments_that_do_not_fit_are_an_error_result_of_their_agent(
+    talker: Path, database: str
+) -> None:
+    with serving(database, config=talker) as process:
+        assert result(call(process.url, arguments={"word": 5}))["isError"]
+        (line,) = told(lines(process.log()))
+    assert (line["agent"], line["outcome"]) == ("talker", "error result")
+
+
 def test_a_request_to_another_path_is_one_line_too(served: Served) -> None:
     root = served.url.removesuffix("/mcp")
     before = len(lines(served.log()))
