@@ -22,7 +22,8 @@ every rung below; the first that fails is the answer.
     14  params                      -32602     members of `_meta` here, all others in `core.methods`
 
 An older client's request climbs 5 to 7, 13 and 14. It may not carry the newer revision in its
-`_meta` under an older header: that is refused as 9 is, not guessed at.
+`_meta` under an older header: that is refused as 9 is, not guessed at. Nor may it contradict itself
+in the headers of 10, which it need not send.
 
 A refusal carries whatever could be read of the id, because clients drop an error without it.
 """
@@ -227,6 +228,10 @@ def _older(
     meta = cast("dict[str, Any]", meta)
     if header and meta.get(VERSION_KEY, header) not in HANDSHAKE:
         _check_equal(VERSION, header, str(meta[VERSION_KEY]))
+    if headers.all(METHOD):
+        _check_equal(METHOD, headers.one(METHOD), message.method)
+    if headers.all(NAME):
+        _check_name(headers, message)
     return Request(
         id=identifier,
         method=message.method,

@@ -19,7 +19,7 @@ from core.errors import (
 from core.protocol import CAPABILITIES_KEY, HANDSHAKE, LATEST, LOG_LEVEL_KEY, VERSION_KEY, Request
 from handler.headers import Headers
 from handler.refusals import UnsupportedMediaType
-from handler.request import Notification, Refused, decode
+from handler.request import METHOD, NAME, Notification, Refused, decode
 from handler.response import failure
 
 META: dict[str, Any] = {VERSION_KEY: LATEST, CAPABILITIES_KEY: {}}
@@ -397,6 +397,21 @@ def test_an_older_version_header_needs_no_other_header_and_no_meta(version: str)
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
     result = request(body, {**JSON, "MCP-Protocol-Version": version})
     assert (result.version, result.modern, result.modes) == (version, False, frozenset())
+
+
+@pytest.mark.parametrize("version", [{}, {"MCP-Protocol-Version": "2025-11-25"}])
+def test_an_older_request_may_not_contradict_itself_in_headers_that_it_need_not_send(
+    version: dict[str, str],
+) -> None:
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "greeter"}}
+    for named in ({METHOD: "tools/call"}, {NAME: "greeter"}):
+        assert not request(body, {**JSON, **version, **named}).modern
+    for named in ({METHOD: "tools/list"}, {METHOD: ""}, {NAME: "echo"}, {NAME: ""}):
+        result = refused(HeaderMismatch, body, {**JSON, **version, **named})
+        assert result.modern
+        assert result.id == 1
+    listed = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    refused(HeaderMismatch, listed, {**JSON, **version, NAME: "greeter"})
 
 
 def test_without_the_header_a_modern_body_is_an_older_clients() -> None:
