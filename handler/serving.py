@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 import uvicorn  # of the `local` extra: a Lambda artifact has neither it nor this file
+from starlette.types import ASGIApp
 from uvicorn.loops.auto import auto_loop_factory
 
 from core.protocol import CAPABILITIES_KEY, LATEST, VERSION_KEY
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
 
 GRACE: Final = 20
 """Seconds that running requests get to end after a signal to stop."""
+
+KEEP_ALIVE: Final = 75
+"""Seconds for which an idle connection stays: longer than a load balancer, which keeps one for 60,
+or it would send a request into one that is being closed."""
 
 LOOP: Final = auto_loop_factory()
 """Makes the event loop to serve in: uvloop's where that is installed."""
@@ -50,16 +55,7 @@ async def serve(settings: Settings, *, host: str, port: int) -> None:
     for warning in resources.catalog.warnings:
         print(f"langgraph.json: {warning}")
     tools = await resources.endpoint.tools()
-    config = uvicorn.Config(
-        build(resources),
-        lifespan="off",
-        log_config=None,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=GRACE,
-    )
-    server = _Server(config)
+    server = _Server(configured(build(resources)))
     with _listening(host, port) as listener:
         print(greeting(tools, _url(host, listener.getsockname()[1])), flush=True)
         sweeping = asyncio.create_task(_sweep(resources))
@@ -69,6 +65,20 @@ async def serve(settings: Settings, *, host: str, port: int) -> None:
             sweeping.cancel()
             await asyncio.wait((sweeping,))
             await resources.close()
+
+
+def configured(app: ASGIApp) -> uvicorn.Config:
+    """How an application is served."""
+    return uvicorn.Config(
+        app,
+        lifespan="off",
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=KEEP_ALIVE,
+        timeout_graceful_shutdown=GRACE,
+    )
 
 
 class _Server(uvicorn.Server):

@@ -16,10 +16,12 @@ from pathlib import Path
 import httpx
 import psycopg
 import pytest
+from starlette.types import Receive, Scope, Send
 
 from core.request_state import MINIMUM_KEY_LENGTH
 from handler.local import kept_key
 from handler.postgres import local_server
+from handler.serving import configured
 from tests.clock import move
 from tests.conversation import rows
 from tests.served import CHECKOUT, EXAMPLES, KEY, post, result, run, serving
@@ -111,6 +113,7 @@ import sys; sys.path[:0] = sys.argv[1:3]
 from pathlib import Path
 import psycopg
 from handler.postgres import local_server
+from handler.serving import configured
 with local_server(Path(sys.argv[3]), roots_place=Path(sys.argv[4])) as server:
     print(psycopg.connect(server).execute("SHOW data_directory").fetchone()[0])
 """
@@ -167,6 +170,14 @@ def test_serve_prints_the_address_the_tools_and_a_request_that_works(
         assert body is not None
         answered = httpx.post(served.url, headers=headers, content=body[1].encode())
         assert result(answered)["resultType"] == "input_required"
+
+
+async def _no_app(scope: Scope, receive: Receive, send: Send) -> None:
+    raise AssertionError("nobody calls")
+
+
+def test_an_idle_connection_outlives_the_minute_that_a_load_balancer_keeps_it() -> None:
+    assert configured(_no_app).timeout_keep_alive > 60
 
 
 def test_serve_with_a_database_refuses_to_make_its_own_key(shared_database: str) -> None:
