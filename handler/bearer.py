@@ -20,7 +20,7 @@ from handler.visit import Visit
 SKEW: Final = 30
 """Seconds that two clocks may differ by."""
 
-ALGORITHMS: Final = ("RS256", "ES256")
+USUAL: Final = ("RS256", "ES256")
 """What is allowed unless the deployment says otherwise."""
 
 LONGEST: Final = 16 * 1024

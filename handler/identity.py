@@ -17,7 +17,7 @@ from core.caller import Caller
 from handler.challenge import Challenge
 from handler.resource_metadata import ResourceMetadata
 from handler.settings import Settings, SettingsError
-from handler.sources import named
+from handler.sources import conflict, named
 
 if TYPE_CHECKING:
     from core.catalog import Catalog
@@ -48,9 +48,8 @@ def choose(settings: Settings, catalog: "Catalog") -> Identity | None:
         CatalogError: the custom auth can't be used.
     """
     sources = _named(settings, catalog)
-    if len(sources) > 1:
-        several = " and ".join(sources)
-        raise SettingsError([f"{several} are two answers to who is calling; keep one."])
+    if problem := conflict(sources):
+        raise SettingsError([problem])
     if not sources:
         if settings.authorization_servers:
             raise SettingsError(
@@ -109,7 +108,7 @@ def _named(settings: Settings, catalog: "Catalog") -> list[str]:
 
 
 def _bearer(settings: Settings, challenge: Challenge) -> "BearerTokens":
-    from handler.bearer import ALGORITHMS, BearerTokens
+    from handler.bearer import USUAL, BearerTokens
 
     resource = settings.public_url
     # The root of a host has two spellings, and clients use either.
@@ -117,7 +116,7 @@ def _bearer(settings: Settings, challenge: Challenge) -> "BearerTokens":
     return BearerTokens(
         issuer=settings.jwt_issuer,
         audiences=audiences,
-        algorithms=settings.jwt_algorithms or ALGORITHMS,
+        algorithms=settings.jwt_algorithms or USUAL,
         jwks=_jwks(settings.jwt_jwks),
         challenge=challenge,
     )

@@ -6,7 +6,7 @@ would leave the endpoint open, so it is an error.
 """
 
 import importlib.util
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -42,13 +42,17 @@ def named(values: Mapping[str, Any]) -> list[str]:
     return [_VARIABLES[name] for name in found if name is not None]
 
 
+def conflict(sources: Sequence[str]) -> str:
+    """What is wrong with so many sources, when there is more than one."""
+    if len(sources) < 2:
+        return ""
+    return f"{' and '.join(sources)} are two answers to who is calling; keep one."
+
+
 def problems(values: Mapping[str, Any]) -> list[str]:
     """What is wrong with the settings that say who is calling, each with its fix."""
-    found: list[str] = []
-    if len(sources := named(values)) > 1:
-        found.append(
-            f"{' and '.join(sources)} are two answers to who is calling; unset all but one."
-        )
+    several = conflict(named(values))
+    found = [several] if several else []
     found += _jwt(values)
     found += _gateway(values)
     if values.get("api_keys"):

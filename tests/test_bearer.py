@@ -10,7 +10,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 
 from core.errors import RetryLater
-from handler.bearer import ALGORITHMS, BearerTokens
+from handler.bearer import USUAL, BearerTokens
 from handler.challenge import Challenge
 from handler.jwks import Jwks, parse
 from handler.principal import principal
@@ -34,7 +34,7 @@ KEYS = key_set(public(rsa_key(), kid="a"), public(ec_key(), kid="e"))
 
 
 def tokens(
-    *, keys: bytes = KEYS, scopes: tuple[str, ...] = (), algorithms: tuple[str, ...] = ALGORITHMS
+    *, keys: bytes = KEYS, scopes: tuple[str, ...] = (), algorithms: tuple[str, ...] = USUAL
 ) -> BearerTokens:
     async def read() -> bytes:
         return keys
@@ -298,7 +298,7 @@ async def test_an_issuer_that_was_never_reached_is_no_reason_to_log_in_anew() ->
     source = BearerTokens(
         issuer=NAME,
         audiences=[RESOURCE],
-        algorithms=ALGORITHMS,
+        algorithms=USUAL,
         jwks=Jwks(down),
         challenge=Challenge(),
     )

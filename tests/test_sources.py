@@ -109,7 +109,7 @@ def test_two_sources_are_one_too_many() -> None:
     told = problems({**JWT, "INTERMEZZO_API_KEYS": f"ada:{KEY}", "INTERMEZZO_GATEWAY": "iam"})
     assert told == [
         "INTERMEZZO_JWT_ISSUER and INTERMEZZO_GATEWAY and INTERMEZZO_API_KEYS are two answers to"
-        " who is calling; unset all but one."
+        " who is calling; keep one."
     ]
 
 
