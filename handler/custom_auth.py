@@ -90,6 +90,8 @@ class CustomAuth:
             if said is None or said is False:
                 raise self._challenge.invalid("authenticate names nobody")
             permissions, user = _normal(said)
+            if not user.is_authenticated:
+                raise self._challenge.invalid("authenticate names somebody unknown")
         except Refusal:
             raise
         except DENIALS as error:

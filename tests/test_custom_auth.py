@@ -148,6 +148,14 @@ DENIALS = {
     "assert not authorization": (401, "These credentials are not valid here."),
     "return None": (401, "These credentials are not valid here."),
     "return False": (401, "These credentials are not valid here."),
+    "return {'identity': 'ada', 'is_authenticated': False}": (
+        401,
+        "These credentials are not valid here.",
+    ),
+    "return type('U', (), {'identity': 'ada', 'is_authenticated': False})()": (
+        401,
+        "These credentials are not valid here.",
+    ),
 }
 
 
