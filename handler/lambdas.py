@@ -8,6 +8,7 @@ an answer is given; the platform freezes the process then.
 """
 
 import asyncio
+import importlib
 import json
 import logging
 import os
@@ -41,6 +42,12 @@ LARGEST: Final = 6_291_556
 
 LARGEST_RESULT: Final = 6_000_000
 """Bytes of a result, which leaves room for what HTTP and JSON-RPC put around it."""
+
+_OF_A_CALL: Final = (
+    *("mangum", "jsonschema_rs", "core.claimed", "core.rounds", "core.runs", "core.store"),
+    *("handler.database", "handler.secrets_manager"),
+)
+"""Modules that a call imports, and with them all that it needs of libraries."""
 
 _log: Final = logging.getLogger("intermezzo")
 
@@ -171,6 +178,10 @@ def _without_stage(event: dict[str, Any]) -> dict[str, Any]:
 
 if "AWS_LAMBDA_RUNTIME_API" in os.environ:  # the platform writes our logs
     logs.complete_records()
+
+if os.environ.get("AWS_LAMBDA_INITIALIZATION_TYPE") == "snap-start":
+    for name in _OF_A_CALL:  # a snapshot is to have them; nothing is opened, drawn or signed
+        importlib.import_module(name)
 
 _process: Final = Process(os.environ)
 

@@ -5,6 +5,7 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,9 @@ from tests.test_lambdas import ADA, Context, http_api, message
 
 HEAVY = ("jsonschema_rs", "langchain_core", "langgraph", "mcp_types", "psycopg")
 
+LATE = ("handler.database", "mangum", "psycopg_pool")
+"""What a call needs besides."""
+
 ANSWER = """
 import json, sys
 from handler import lambdas
@@ -25,6 +29,13 @@ class Context:
 answer = lambdas.endpoint(json.load(sys.stdin), Context())
 heavy = [name for name in sys.argv[1:] if name in sys.modules]
 print(json.dumps([answer["statusCode"], json.loads(answer["body"]), heavy]))
+"""
+
+SNAPSHOT = f"""
+import sys
+from handler import lambdas
+before = set(sys.modules)
+{ANSWER.replace("in sys.modules]", "in set(sys.modules) - before]")}
 """
 
 GREETER: dict[str, Any] = {"name": "greeter", "arguments": {}}
@@ -40,14 +51,20 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return config
 
 
-def cold(event: dict[str, Any], config: Path, database: str) -> tuple[int, Any, list[str]]:
+def cold(
+    event: dict[str, Any],
+    config: Path,
+    database: str,
+    script: str = ANSWER,
+    names: Sequence[str] = HEAVY,
+    **variables: str,
+) -> tuple[int, Any, list[str]]:
     """A new process's first answer, and what of the heavy modules that took."""
+    settings = {"DATABASE_URL": database, "REQUEST_STATE_KEYS": KEY}
     done = subprocess.run(
-        [sys.executable, "-c", ANSWER, *HEAVY],
+        [sys.executable, "-c", script, *names],
         input=json.dumps(event),
-        env=clean_environ(
-            DATABASE_URL=database, REQUEST_STATE_KEYS=KEY, INTERMEZZO_CONFIG=str(config)
-        ),
+        env=clean_environ(INTERMEZZO_CONFIG=str(config), **settings, **variables),
         capture_output=True,
         text=True,
         check=True,
@@ -95,3 +112,11 @@ def test_a_replay_imports_no_langgraph(project: Path, database: str) -> None:
     status, body, heavy = cold(http_api(again), project, database)
     assert (status, body["result"]) == (200, ended)
     assert not {"langgraph", "langchain_core", "mcp_types"} & set(heavy)
+
+
+def test_a_snapshot_has_everything_heavy_that_a_call_needs(project: Path, database: str) -> None:
+    event = http_api(message("tools/call", **GREETER))
+    snap_start = {"AWS_LAMBDA_INITIALIZATION_TYPE": "snap-start"}
+    status, body, later = cold(event, project, database, SNAPSHOT, (*HEAVY, *LATE), **snap_start)
+    assert (status, body["result"]["resultType"]) == (200, "input_required")
+    assert later == []
