@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from core.errors import InternalError
 from handler import logs
-from handler.app import BUFFERED, DEADLINE, build
+from handler.app import BUFFERED, DEADLINE, PATH, build
 from handler.resources import Resources, with_store
 from handler.response import failure
 from handler.settings import Settings
@@ -165,12 +165,15 @@ def _error(status: int, message: str) -> dict[str, Any]:
 def _without_stage(event: dict[str, Any]) -> dict[str, Any]:
     """The event, with the path as the application knows it.
 
-    A named stage of an HTTP API stands before its path; no other kind of event has one there.
+    A named stage of an HTTP API stands before its path, unless a domain of its own leaves it out; no
+    other kind of event has one there.
     """
     event = {**event, "headers": event.get("headers") or {}}
     context = event.get("requestContext", {})
     stage, http = context.get("stage"), context.get("http")
-    if event.get("version") == "2.0" and http and f"{http['path']}/".startswith(f"/{stage}/"):
+    if event.get("version") != "2.0" or not http or http["path"] == PATH:
+        return event
+    if f"{http['path']}/".startswith(f"/{stage}/"):
         stripped = http["path"].removeprefix(f"/{stage}") or "/"
         event["requestContext"] = {**context, "http": {**http, "path": stripped}}
     return event

@@ -163,9 +163,14 @@ def test_a_body_in_base64_is_a_body(process: Process) -> None:
     assert result(process.endpoint(event, Context()))["tools"]
 
 
-@pytest.mark.parametrize("path", ["/prod/mcp", "/mcp"])
-def test_a_named_stage_before_the_path_is_not_part_of_it(process: Process, path: str) -> None:
-    event = http_api(message("tools/list"), path=path, stage="prod")
+@pytest.mark.parametrize(
+    ("path", "stage"),
+    [("/prod/mcp", "prod"), ("/mcp", "prod"), ("/mcp/mcp", "mcp"), ("/mcp", "mcp")],
+)
+def test_a_named_stage_before_the_path_is_not_part_of_it(
+    process: Process, path: str, stage: str
+) -> None:
+    event = http_api(message("tools/list"), path=path, stage=stage)
     assert result(process.endpoint(event, Context()))["tools"]
 
 
