@@ -165,7 +165,7 @@ def _error(status: int, message: str) -> dict[str, Any]:
 def _without_stage(event: dict[str, Any]) -> dict[str, Any]:
     """The event, with the path as the application knows it.
 
-    A named stage of an HTTP API stands before its path, unless a domain of its own leaves it out; no
+    A named stage of an HTTP API stands before its path, but at a domain that leaves it out; no
     other kind of event has one there.
     """
     event = {**event, "headers": event.get("headers") or {}}
