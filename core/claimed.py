@@ -8,7 +8,7 @@ and the claim is given back only when none of the run's nodes is executing any m
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Generator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -111,12 +111,14 @@ class Claimed:
             RetryLater: one is still executing at the deadline. The same answers are refused then.
             StoreError: as far as is known, the round is not open again.
         """
-        with suppress(TimeoutError):
+        try:
             async with asyncio.timeout_at(deadline):
                 await asyncio.shield(self.detached(run.threads.ended()))
-        if run.threads.busy:
+        except BaseException as error:  # as in `run`
             await asyncio.shield(self.detached(self._stop(run)))
-            raise RetryLater(OUT_OF_TIME)
+            if isinstance(error, TimeoutError):
+                raise RetryLater(OUT_OF_TIME) from None
+            raise
         await asyncio.shield(self.detached(self.store.reopen(self.claim, _finished(run))))
 
     async def _stop(self, run: "Run") -> None:
@@ -126,19 +128,27 @@ class Claimed:
         thread ends; elsewhere it lapses when the platform's time is over, and nothing more can be
         stored then.
         """
-        await run.state.close()
-        if not run.threads.busy:
-            await self._give_back(run)
-        elif self.renewals is not None:
-            self.detached(self._outlive(run, self.renewals))
-        else:
-            with suppress(StoreError):
-                await self.store.flush(self.claim, self.digests, _finished(run))
+        with self._held():  # the request may be over before this is
+            await run.state.close()
+            if not run.threads.busy:
+                await self._give_back(run)
+            elif self.renewals is not None:
+                self.detached(self._outlive(run))
+                await asyncio.sleep(0)  # until it holds the claim as well
+            else:
+                with suppress(StoreError):
+                    await self.store.flush(self.claim, self.digests, _finished(run))
 
-    async def _outlive(self, run: "Run", renewals: "Renewals") -> None:
-        with renewals.hold(self.claim, self.digests, lambda: None):
+    async def _outlive(self, run: "Run") -> None:
+        with self._held():
             await run.threads.ended()
-        await self._give_back(run)
+            await self._give_back(run)
+
+    def _held(self) -> AbstractContextManager[None]:
+        """Keep the claim for a run that is over, which a loss of it does not stop any more."""
+        if self.renewals is None:
+            return nullcontext()
+        return self.renewals.hold(self.claim, self.digests, lambda: None)
 
     async def _give_back(self, run: "Run") -> None:
         await give_back(self.store, self.claim, self.digests, _finished(run))
