@@ -37,6 +37,9 @@ or it would send a request into one that is being closed."""
 LOOP: Final = auto_loop_factory()
 """Makes the event loop to serve in: uvloop's where that is installed."""
 
+PATIENCE: Final = 5
+"""Seconds that they get after that, to leave their calls to others."""
+
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _log: Final = logging.getLogger("intermezzo")
 
@@ -66,7 +69,8 @@ async def serve(settings: Settings, *, host: str, port: int) -> None:
             await server.serve(sockets=[listener])
         finally:
             sweeping.cancel()
-            await asyncio.wait((sweeping,))
+            # Requests that had no more time are cancelled by now, and give their claims back.
+            await asyncio.wait((sweeping, *server.server_state.tasks), timeout=PATIENCE)
             await resources.close()
 
 

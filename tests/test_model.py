@@ -169,6 +169,7 @@ class Process:
 
     def close(self) -> None:
         if not self.line.down:
+            self.runner.run(self.instance.rounds.close())
             self.runner.run(self.instance.store.close())
         self.runner.close()
         self.stack.close()
