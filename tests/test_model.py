@@ -154,25 +154,25 @@ class Process:
     def die(self) -> None:
         """End whatever runs here; of what it holds, nothing is given back."""
         self.line.go_down()
-
-        async def ending() -> None:
-            for _ in range(100):
-                rest = asyncio.all_tasks() - {asyncio.current_task()}
-                if not rest:
-                    return
-                for task in rest:
-                    task.cancel()
-                await asyncio.wait(rest, timeout=0.005)  # a pool's task may swallow one
-
-        self.runner.run(ending())
         self.close()
 
     def close(self) -> None:
         if not self.line.down:
             self.runner.run(self.instance.rounds.close())
             self.runner.run(self.instance.store.close())
+        self.runner.run(_end_the_rest())
         self.runner.close()
         self.stack.close()
+
+
+async def _end_the_rest() -> None:
+    for _ in range(100):
+        rest = asyncio.all_tasks() - {asyncio.current_task()}
+        if not rest:
+            return
+        for task in rest:
+            task.cancel()
+        await asyncio.wait(rest, timeout=0.005)  # a pool's task may swallow one
 
 
 @dataclass(frozen=True, slots=True)
