@@ -22,11 +22,13 @@ def draw(growth: Growth, path: Path) -> None:
     stored = [(count, median(times)) for count, times in growth.stored]
     _panel(first, "a resume, by stored calls", "stored calls", {"Intermezzo": stored})
     first.set_xscale("log")
+    first.set_ylim(bottom=0)
     _panel(second, "two rounds, by messages in the state", "messages", growth.messages)
     second.set_xscale("log")
     second.set_yscale("log")
     _panel(third, "two rounds, by supersteps after the answer", "supersteps", growth.supersteps)
-    second.legend(frameon=False)
+    third.set_ylim(bottom=0)
+    third.legend(frameon=False)
     figure.tight_layout()
     figure.savefig(path, dpi=110)
 
@@ -40,5 +42,4 @@ def _panel(
     axes.set_title(title, fontsize=10)
     axes.set_xlabel(label)
     axes.set_ylabel("milliseconds, median")
-    axes.set_ylim(bottom=0)
     axes.grid(visible=True, alpha=0.3)

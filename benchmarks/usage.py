@@ -52,9 +52,10 @@ def machine(database: str) -> str:
     memory = int(_values(_PROC / "meminfo", "MemTotal")[0].split()[0]) / 1024 / 1024
     packages = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
     cores = os.cpu_count()
+    release = platform.release().partition("-")[0]
     return (
         f"A virtual machine with {cores} cores of {models[0] if models else platform.machine()} and"
-        f" {memory:.0f} GiB of memory; {platform.system()} {platform.release()},"
+        f" {memory:.0f} GiB of memory; {platform.system()} {release},"
         f" Python {platform.python_version()}, PostgreSQL {postgres} on the same machine over a"
         f" Unix socket, as it is configured out of the box (fsync and synchronous_commit on)."
         f" {packages}."
