@@ -494,6 +494,8 @@ class Store:
             # A server that became a standby: a new connection may find the one that took over.
             await pool.drain()
             raise Unavailable("the database only reads now") from error
+        except errors.ProgramLimitExceeded as error:  # it would be an OperationalError
+            raise StoreError("the database can't hold what the agent keeps") from error
         except psycopg.OperationalError as error:
             if connection.broken or connection.closed:
                 raise Interrupted("the connection to the database broke") from error

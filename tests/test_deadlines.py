@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from core import saver
-from core.errors import RetryLater
+from core.errors import InternalError, RetryLater
 from core.rounds import OUT_OF_TIME
 from tests.clock import move
 from tests.conversation import Instance, accept, instance, rows, said, until
@@ -203,6 +203,14 @@ async def test_a_state_that_can_not_be_stored_is_an_error_result_that_names_it(
         "huge can't pause: its state can't be stored: \"number\" holds a dict with a value that"
         " LangGraph can't serialize."
     )
+    assert set(rows(database).values()) == {0}
+
+
+async def test_a_state_that_the_database_has_no_room_for_is_told_and_leaves_nothing(
+    here: Instance, database: str
+) -> None:
+    with pytest.raises(InternalError, match="the database can't hold what the agent keeps"):
+        await here.call("wordy")
     assert set(rows(database).values()) == {0}
 
 

@@ -1,6 +1,7 @@
 """Agents whose nodes note that they ran, for the tests of rounds, claims and crashes."""
 
 import asyncio
+import random
 from pathlib import Path
 from typing import Annotated, Any, NotRequired
 
@@ -316,6 +317,23 @@ def growing(*nodes: tuple[str, Any]) -> StateGraph[Any]:
         graph.add_edge(previous, name)
         previous = name
     return graph
+
+
+_LONG = random.Random(0).randbytes(4096).hex()
+Wordy = TypedDict("Wordy", {"journal": str, _LONG: list[str]})  # type: ignore[misc] - made here
+
+
+def fill(state: Any) -> dict[str, Any]:
+    return {_LONG: ["x"]}
+
+
+def name(state: Any) -> dict[str, Any]:
+    return {_LONG: [interrupt("Go?")]}
+
+
+wordy = StateGraph(Wordy).add_node("fill", fill).add_node("name", name)
+wordy.add_edge(START, "fill").add_edge("fill", "name")
+"""Has a state key that is longer than an index of PostgreSQL takes, and pauses."""
 
 
 huge = growing(("grow", grow), ("ask", asking("ask", "Go?")))
