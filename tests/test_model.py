@@ -240,7 +240,7 @@ class Calls(RuleBasedStateMachine):
         """A request; it gets all the time it needs, but where it is to be told to come back."""
 
         async def request() -> Answer:
-            seconds = 0.02 if expected == BUSY else 20
+            seconds = 0 if expected == BUSY else 20  # none for a second look
             try:
                 return await process.instance.call(
                     call.agent,
