@@ -30,15 +30,15 @@ if TYPE_CHECKING:
 GRACE: Final = 20
 """Seconds that running requests get to end after a signal to stop."""
 
+PATIENCE: Final = 5
+"""Seconds that those which did not end get after that, to leave their calls to others."""
+
 KEEP_ALIVE: Final = 75
 """Seconds for which an idle connection stays: longer than a load balancer, which keeps one for 60,
 or it would send a request into one that is being closed."""
 
 LOOP: Final = auto_loop_factory()
 """Makes the event loop to serve in: uvloop's where that is installed."""
-
-PATIENCE: Final = 5
-"""Seconds that they get after that, to leave their calls to others."""
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _log: Final = logging.getLogger("intermezzo")

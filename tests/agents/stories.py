@@ -320,7 +320,7 @@ def growing(*nodes: tuple[str, Any]) -> StateGraph[Any]:
 
 
 _LONG = random.Random(0).randbytes(4096).hex()
-Wordy = TypedDict("Wordy", {"journal": str, _LONG: list[str]})  # type: ignore[misc] - made here
+Wordy = TypedDict("Wordy", {"journal": str, _LONG: list[str]})  # pyright: ignore[reportGeneralTypeIssues] - the name is no literal
 
 
 def fill(state: Any) -> dict[str, Any]:
