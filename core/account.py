@@ -6,7 +6,7 @@ says whose it is. Arguments, answers, contexts, tokens and request states never 
 
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Any, Final, Literal
 from uuid import UUID
 
 from core.protocol import InputRequired, ToolResult
@@ -42,10 +42,13 @@ class Account:
 
     def facts(self) -> dict[str, Any]:
         """What is known."""
-        known = {each.name: getattr(self, each.name) for each in fields(self)}
+        known = {name: value for name in _FACTS if (value := getattr(self, name))}
         if self.call is not None:
             known["call"] = str(self.call)
-        return {name: value for name, value in known.items() if value}
+        return known
+
+
+_FACTS: Final = tuple(each.name for each in fields(Account))
 
 
 _current: ContextVar[Account | None] = ContextVar("account", default=None)

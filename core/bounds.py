@@ -4,11 +4,11 @@ Pure module. The bound is applied before anything is stored, so that the outcome
 that can be told again.
 """
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from core.cannot_ask import CannotAsk
+from core.plain import dumps
 from core.protocol import ToolResult, error_result
 from core.questions import Round
 
@@ -36,5 +36,5 @@ def fitting(came_to: ToolResult | Round, largest: int | None) -> ToolResult | Ro
 def size_of(content: Mapping[str, Any]) -> int:
     """Bytes as JSON, when that is passed on as a string in another JSON document: what is escaped
     counts once more."""
-    body = json.dumps(content, separators=(",", ":"), ensure_ascii=False)
+    body = dumps(content)
     return len(body.encode()) + body.count('"') + body.count("\\")

@@ -7,7 +7,11 @@ not.
 
 import hashlib
 import json
-from typing import Any
+from typing import Any, Final
+
+_ENCODER: Final = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+)
 
 
 def dumps(value: Any) -> bytes:
@@ -17,10 +21,7 @@ def dumps(value: Any) -> bytes:
         ValueError: a float without a JSON literal (NaN, an infinity), or a lone surrogate.
         TypeError: not JSON.
     """
-    text = json.dumps(
-        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    )
-    return text.encode()
+    return _ENCODER.encode(value).encode()
 
 
 def digest(*parts: Any) -> str:

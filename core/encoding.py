@@ -24,7 +24,6 @@ import dataclasses
 import datetime
 import decimal
 import enum
-import json
 import math
 import numbers
 import os
@@ -32,6 +31,8 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, cast
+
+from core.plain import dumps
 
 DEEPEST: Final = 100
 """Levels of nesting: more than any output needs, fewer than exhaust a stack or a JSON reader."""
@@ -54,26 +55,25 @@ def encode(value: Any) -> Any:
     return _Encoder().encode(value, "")
 
 
-def dumps(value: Any) -> str:
-    """The compact text of an encoded value; non-ASCII characters stay readable."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-
-
 class _Encoder:
     def __init__(self) -> None:
         self._open: set[int] = set()
 
     def encode(self, value: Any, path: str) -> Any:
-        if value is None or isinstance(value, bool):
+        kind = type(value)
+        if value is None or kind is bool or kind is int:
             return value
-        if isinstance(value, enum.Enum):
-            return self.encode(value.value, path)
-        plain = _plain(value)
-        if plain is not _NOT_PLAIN:
-            return plain
+        if kind is str:
+            return _text(value)
+        if kind not in _CONTAINERS:  # hardly anything is left, and what follows is dear
+            if isinstance(value, enum.Enum):
+                return self.encode(value.value, path)
+            plain = _plain(value)
+            if plain is not _NOT_PLAIN:
+                return plain
         if id(value) in self._open or len(self._open) >= DEEPEST:
-            kind = "refers back to itself" if id(value) in self._open else "is nested too deeply"
-            raise NotJson(f"{_at(path)} {kind}")
+            why = "refers back to itself" if id(value) in self._open else "is nested too deeply"
+            raise NotJson(f"{_at(path)} {why}")
         self._open.add(id(value))
         try:
             return self._container(value, path)
@@ -81,7 +81,7 @@ class _Encoder:
             self._open.discard(id(value))
 
     def _container(self, value: Any, path: str) -> Any:
-        if isinstance(value, Mapping):
+        if isinstance(value, dict | Mapping):
             return self._object(cast("Mapping[Any, Any]", value).items(), path)
         if isinstance(value, list | tuple | deque):
             return self._array(cast("Iterable[Any]", value), path)
@@ -114,6 +114,8 @@ def _sorted(items: list[Any]) -> list[Any]:
         return sorted(items, key=dumps)
 
 
+_CONTAINERS: Final = (dict, list)
+
 _NOT_PLAIN: Final = object()
 
 
@@ -121,8 +123,6 @@ def _plain(value: Any) -> Any:
     """The JSON form of a value that holds no others, or `_NOT_PLAIN`."""
     if isinstance(value, str):
         return _text(value)
-    if isinstance(value, dict | list):  # most others; what follows is dear
-        return _NOT_PLAIN
     if isinstance(value, int | numbers.Integral):
         return int(value)
     if isinstance(value, float):
@@ -185,6 +185,8 @@ def _text(value: str) -> str:
 
 
 def _key(key: Any, path: str) -> str:
+    if type(key) is str:
+        return _text(key)
     if isinstance(key, enum.Enum):
         key = key.value
     if key is None or isinstance(key, bool):

@@ -13,8 +13,9 @@ import asyncio
 from typing import Any
 from uuid import UUID
 
-from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
+from langchain_core.callbacks import AsyncCallbackHandler
 
+from core.ambiguity import Overlaps
 from core.saver import CallState
 
 
@@ -58,22 +59,13 @@ class Gate(AsyncCallbackHandler):
             await self._state.flush()
 
 
-class ThreadGate(BaseCallbackHandler):
-    """Does so in threads. In a call that is only in memory it holds nothing back."""
-
-    run_inline = True
-    raise_error = True
+class ThreadGate(Overlaps):
+    """Does so in threads; in a call that is only in memory it holds nothing back. One handler with
+    what sees overlaps: each is told of every step of every run, and LangChain takes its time."""
 
     def __init__(self, state: CallState) -> None:
+        super().__init__()
         self._state = state
-
-    @property
-    def ignore_llm(self) -> bool:
-        return True
-
-    @property
-    def ignore_chat_model(self) -> bool:
-        return True
 
     def on_chain_start(
         self,
@@ -87,6 +79,14 @@ class ThreadGate(BaseCallbackHandler):
         name: str | None = None,
         **kwargs: Any,
     ) -> None:
+        super().on_chain_start(
+            serialized,
+            inputs,
+            run_id=run_id,
+            parent_run_id=parent_run_id,
+            tags=tags,
+            metadata=metadata,
+        )
         if _begins(name, tags, metadata):
             self._state.flush_from_thread()
 

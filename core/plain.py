@@ -22,6 +22,8 @@ _UNSEEN: Final = re.compile(
     "[\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]"
 )
 
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
 
 class NotPlain(Exception):
     """A JSON value that would not arrive as it is; the text says why and quotes nothing of it."""
@@ -67,8 +69,12 @@ def parse(text: str) -> Any:
 
 
 def dumps(value: Any) -> str:
-    """Plain JSON as compact text; non-ASCII characters stay readable, keys keep their order."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    """Plain JSON as compact text; non-ASCII characters stay readable, keys keep their order.
+
+    Raises:
+        ValueError: a float without a JSON literal.
+    """
+    return _ENCODER.encode(value)
 
 
 def shown(value: Any) -> str:

@@ -6,7 +6,7 @@ they validate something, not here: that import costs as much as FastAPI.
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
 from core.caller import ANYONE, Caller
@@ -80,7 +80,13 @@ class ToolResult:
 
     def dump(self) -> bytes:
         """For the store; `load` reads it back."""
-        return json.dumps(asdict(self), separators=(",", ":")).encode()
+        entry = {
+            "content": self.content,
+            "structured": self.structured,
+            "has_structured": self.has_structured,
+            "is_error": self.is_error,
+        }
+        return json.dumps(entry, separators=(",", ":")).encode()
 
     @classmethod
     def load(cls, data: bytes) -> Self:

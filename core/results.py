@@ -8,7 +8,8 @@ structured content, checked here because clients drop a result that does not fit
 from typing import Any, cast
 
 from core.content import BadContent, content
-from core.encoding import NotJson, dumps, encode
+from core.encoding import NotJson, encode
+from core.plain import dumps
 from core.protocol import ToolResult, error_result, text
 from core.tools import Tool
 

@@ -31,10 +31,9 @@ unsaved.let_run()
 
 # Handlers that stand in a configuration are replaced by those that an agent gives to what it runs.
 # These LangChain adds to whatever runs in the context of a call.
-_overlaps: ContextVar[BaseCallbackHandler | None] = ContextVar("overlaps", default=None)
 _thread_gate: ContextVar[BaseCallbackHandler | None] = ContextVar("thread_gate", default=None)
 _gate: ContextVar[BaseCallbackHandler | None] = ContextVar("gate", default=None)
-for _handler in (_overlaps, _thread_gate, _gate):
+for _handler in (_thread_gate, _gate):
     register_configure_hook(_handler, inheritable=True)
 
 Progress = Callable[[str, Any], None]
@@ -126,9 +125,8 @@ class Run:
         config: RunnableConfig = {
             "configurable": {**self._configurable, "thread_id": self.state.thread}
         }
-        overlaps = Overlaps()
-        _overlaps.set(overlaps)
-        _thread_gate.set(ThreadGate(self.state))
+        overlaps = ThreadGate(self.state)
+        _thread_gate.set(overlaps)
         _gate.set(Gate(self.state) if durable else None)
         output: Any = None
         interrupted = False

@@ -37,6 +37,7 @@ from langgraph.checkpoint.serde.types import (
 from langgraph.errors import is_invalid_resume
 from langgraph.types import Interrupt
 
+from core.plain import dumps
 from core.questions import Asked, Pending
 from core.records import Rows
 from core.snapshots import snapshot
@@ -410,7 +411,7 @@ class CallState:
                     values, kept = self._split(ns, saved.checkpoint)
                     blobs.update(kept)
                     body = {**saved.checkpoint, "channel_values": values}
-                    checkpoints.append((ns, id, saved.parent, _json(body), _json(saved.metadata)))
+                    checkpoints.append((ns, id, saved.parent, dumps(body), dumps(saved.metadata)))
         for (ns, id), tasks in self._writes.items():
             for (task, idx), write in tasks.items():
                 if not write.durable:
@@ -649,10 +650,6 @@ def _depth(listed: Pending) -> tuple[int, int]:
 def _schema(interrupt: Interrupt[Any]) -> dict[str, Any] | None:
     schema = interrupt.response_schema
     return schema if isinstance(schema, dict) else None
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
 def _fits_jsonb(value: object) -> bool:

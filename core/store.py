@@ -1,10 +1,10 @@
 """The rows of calls and rounds: literal SQL, one method each, compare-and-set.
 
-Every change of a round is one statement under an expected state, and its RETURNING tells who won.
+Every change of a round is one statement under an expected state, and its answer tells who won.
 Whatever a runner writes goes through a fence: the statement takes the round's row first and does
-nothing when another claim stands there. Statements that change several tables are one statement
-with CTEs, so that each is atomic without BEGIN and COMMIT, in one round trip, through a transaction
-pooler as well. Locks are taken in one order: a round's row, then its call's.
+nothing when another claim stands there. What changes several tables is one statement too, a
+function or CTEs, so that it is atomic without BEGIN and COMMIT, in one round trip, through a
+transaction pooler as well. Locks are taken in one order: a round's row, then its call's.
 
     asked ──claim──► claimed ──settle──► settled (+ the next round, asked or withheld)
       ▲                 │ ▲
@@ -13,7 +13,6 @@ pooler as well. Locks are taken in one order: a round's row, then its call's.
 
 import asyncio
 import math
-import select
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -55,53 +54,23 @@ _MISSING = (
 
 _COLLISION = (errors.DeadlockDetected, errors.SerializationFailure)
 
-_WRITE_CHECKPOINTS: LiteralString = """
-, written_checkpoints AS (
-    INSERT INTO {schema}.checkpoints
-        (thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, checkpoint, metadata)
-    SELECT %(thread)s, u.ns, u.id, u.parent, u.checkpoint::jsonb, u.metadata::jsonb
-    FROM fence, unnest(%(c_ns)b::text[], %(c_id)b::text[], %(c_parent)b::text[],
-                       %(c_checkpoint)b::text[], %(c_metadata)b::text[])
-        AS u(ns, id, parent, checkpoint, metadata)
-    ON CONFLICT (thread_id, checkpoint_ns, checkpoint_id)
-    DO UPDATE SET checkpoint = EXCLUDED.checkpoint, metadata = EXCLUDED.metadata
-), written_blobs AS (
-    INSERT INTO {schema}.checkpoint_blobs
-        (thread_id, checkpoint_ns, channel, version, type, blob)
-    SELECT %(thread)s, u.ns, u.channel, u.version, u.type, u.blob
-    FROM fence, unnest(%(b_ns)b::text[], %(b_channel)b::text[], %(b_version)b::text[],
-                       %(b_type)b::text[], %(b_blob)b::bytea[])
-        AS u(ns, channel, version, type, blob)
-    ON CONFLICT (thread_id, checkpoint_ns, channel, version) DO NOTHING
-), written_writes AS (
-    INSERT INTO {schema}.checkpoint_writes
-        (thread_id, checkpoint_ns, checkpoint_id, task_id, idx, task_path, channel, type, blob)
-    SELECT %(thread)s, u.ns, u.id, u.task, u.idx, u.path, u.channel, u.type, u.blob
-    FROM fence, unnest(%(w_ns)b::text[], %(w_id)b::text[], %(w_task)b::text[], %(w_idx)b::int4[],
-                       %(w_path)b::text[], %(w_channel)b::text[], %(w_type)b::text[],
-                       %(w_blob)b::bytea[])
-        AS u(ns, id, task, idx, path, channel, type, blob)
-    ON CONFLICT (thread_id, checkpoint_ns, checkpoint_id, task_id, idx)
-    DO UPDATE SET channel = EXCLUDED.channel, type = EXCLUDED.type, blob = EXCLUDED.blob
-)
-SELECT 1 FROM fence
+# What every call needs is a function of the database, for the reason that its migration gives.
+
+_ROWS: LiteralString = """
+    %(checkpoints)b::text[], %(blobs)b::text[], %(blob_bytes)b::bytea[],
+    %(writes)b::text[], %(write_bytes)b::bytea[]
 """
 
 _PAUSE: LiteralString = (
     """
-WITH fence AS (
-    INSERT INTO {schema}.intermezzo_calls (id, agent, expires_at, metadata)
-    VALUES (%(call)s, %(agent)s, {schema}.intermezzo_now() + %(ttl)s, %(metadata)b)
-    RETURNING id
-), asked AS (
-    INSERT INTO {schema}.intermezzo_rounds (call_id, number, state, keys, modes, questions)
-    SELECT id, 1, 'asked', %(keys)b::text[], %(modes)b::text[], %(questions)b FROM fence
-)
+SELECT {schema}.intermezzo_pause(
+    %(call)s, %(agent)s, %(ttl)s, %(metadata)b,
+    %(keys)b::text[], %(modes)b::text[], %(questions)b,
 """
-    + _WRITE_CHECKPOINTS
+    + _ROWS
+    + ")"
 )
 
-# The function does the rest, for the reason that its migration gives.
 _CLAIM: LiteralString = """
 SELECT * FROM {schema}.intermezzo_claim(
     %(call)s, %(number)s, %(claim)s, %(agent)s, %(given)b::text[], %(modes)b::text[], %(lease)s)
@@ -109,41 +78,26 @@ SELECT * FROM {schema}.intermezzo_claim(
 
 _FLUSH: LiteralString = (
     """
-WITH fence AS (
-    UPDATE {schema}.intermezzo_rounds SET answers = %(answers)s
-    WHERE call_id = %(call)s AND number = %(number)s AND claim = %(claim)s
-    RETURNING call_id
-)
+SELECT 1 WHERE {schema}.intermezzo_flush(
+    %(call)s, %(number)s, %(claim)s, %(answers)s,
 """
-    + _WRITE_CHECKPOINTS
+    + _ROWS
+    + ")"
 )
 
-_SETTLE: LiteralString = """
-WITH fence AS (
-    UPDATE {schema}.intermezzo_rounds
-    SET state = 'settled', claim = NULL, claimed_until = NULL,
-        answers = %(answers)s, outcome = %(outcome)b
-    WHERE call_id = %(call)s AND number = %(number)s AND claim = %(claim)s
-    RETURNING call_id
-), kept AS (
-    UPDATE {schema}.intermezzo_calls SET expires_at = {schema}.intermezzo_now() + %(ttl)s
-    FROM fence WHERE id = fence.call_id
-)
+_FINISH: LiteralString = """
+SELECT 1 WHERE {schema}.intermezzo_settle(
+    %(call)s, %(number)s, %(claim)s, %(answers)s, %(outcome)b, %(ttl)s)
 """
-
-_FINISH: LiteralString = _SETTLE + "SELECT 1 FROM fence"
 
 _NEXT: LiteralString = (
-    _SETTLE
-    + """
-, asked AS (
-    INSERT INTO {schema}.intermezzo_rounds (call_id, number, state, keys, modes, questions)
-    SELECT call_id, %(number)s + 1, %(next_state)s, %(keys)b::text[], %(modes)b::text[],
-           %(questions)b
-    FROM fence
-)
+    """
+SELECT 1 WHERE {schema}.intermezzo_next(
+    %(call)s, %(number)s, %(claim)s, %(answers)s, %(ttl)s,
+    %(state)s, %(keys)b::text[], %(modes)b::text[], %(questions)b,
 """
-    + _WRITE_CHECKPOINTS
+    + _ROWS
+    + ")"
 )
 
 _REOPEN: LiteralString = (
@@ -154,8 +108,10 @@ WITH fence AS (
     WHERE call_id = %(call)s AND number = %(number)s AND claim = %(claim)s
     RETURNING call_id
 )
+SELECT {schema}.intermezzo_keep(call_id,
 """
-    + _WRITE_CHECKPOINTS
+    + _ROWS
+    + ") FROM fence"
 )
 
 _LAPSE: LiteralString = (
@@ -166,8 +122,10 @@ WITH fence AS (
     WHERE call_id = %(call)s AND number = %(number)s AND claim = %(claim)s
     RETURNING call_id
 )
+SELECT {schema}.intermezzo_keep(call_id,
 """
-    + _WRITE_CHECKPOINTS
+    + _ROWS
+    + ") FROM fence"
 )
 
 _ASK_WITHHELD: LiteralString = """
@@ -285,8 +243,9 @@ class Store:
             "agent": agent,
             "metadata": metadata,
             "ttl": ttl,
+            "call": call,
             **_asking(asking),
-            **_columns(call, rows),
+            **_stored(rows),
         }
 
         async def write(connection: AsyncConnection[DictRow]) -> None:
@@ -345,7 +304,7 @@ class Store:
         Raises:
             ClaimLost: nothing was written.
         """
-        await self._fenced(_FLUSH, claim, {"answers": Jsonb(answers), **_columns(claim.call, rows)})
+        await self._fenced(_FLUSH, claim, {"answers": Jsonb(answers), **_stored(rows)})
 
     async def finish(
         self, claim: Claim, answers: dict[str, str], outcome: bytes, *, ttl: timedelta
@@ -376,11 +335,10 @@ class Store:
         """
         parameters = {
             "answers": Jsonb(answers),
-            "outcome": None,
             "ttl": ttl,
-            "next_state": "withheld" if withheld else "asked",
+            "state": "withheld" if withheld else "asked",
             **_asking(asking),
-            **_columns(claim.call, rows),
+            **_stored(rows),
         }
         await self._fenced(_NEXT, claim, parameters)
 
@@ -390,7 +348,7 @@ class Store:
         Raises:
             ClaimLost: nothing was written.
         """
-        await self._given_back(_REOPEN, claim, _columns(claim.call, rows))
+        await self._given_back(_REOPEN, claim, _stored(rows))
 
     async def lapse(self, claim: Claim, answers: dict[str, str], rows: Rows) -> None:
         """Give the claim back; from now on only these answers go on.
@@ -398,7 +356,7 @@ class Store:
         Raises:
             ClaimLost: nothing was written.
         """
-        parameters = {"answers": Jsonb(answers), **_columns(claim.call, rows)}
+        parameters = {"answers": Jsonb(answers), **_stored(rows)}
         await self._given_back(_LAPSE, claim, parameters)
 
     async def release(self, claim: Claim) -> None:
@@ -559,13 +517,15 @@ def hang_up(connection: psycopg.Connection[Any] | AsyncConnection[Any]) -> None:
 
 
 def _is_over(connection: AsyncConnection[Any]) -> bool:
-    """Whether the server ended an idle connection, without a round trip: it says nothing on one
-    but that it ends it."""
-    if connection.closed or not hasattr(select, "poll"):  # Windows has none
-        return connection.closed
-    poll = select.poll()
-    poll.register(connection.pgconn.socket, select.POLLIN)
-    return bool(poll.poll(0))
+    """Whether the server ended an idle connection, without a round trip."""
+    try:
+        # The server's last words come before the end of the line. To poll the socket instead would
+        # let a node's thread take the interpreter, and wait for it, at each statement.
+        connection.pgconn.consume_input()
+        connection.pgconn.consume_input()
+    except psycopg.OperationalError:
+        return True
+    return connection.closed
 
 
 def _asking(asking: Asking) -> dict[str, Any]:
@@ -576,25 +536,21 @@ def _asking(asking: Asking) -> dict[str, Any]:
     }
 
 
-_CHECKPOINTS = ("c_ns", "c_id", "c_parent", "c_checkpoint", "c_metadata")
-_BLOBS = ("b_ns", "b_channel", "b_version", "b_type", "b_blob")
-_WRITES = ("w_ns", "w_id", "w_task", "w_idx", "w_path", "w_channel", "w_type", "w_blob")
-"""Rows travel as one array a column, both ways."""
-
-
-def _columns(call: UUID, rows: Rows) -> dict[str, Any]:
+def _stored(rows: Rows) -> dict[str, Any]:
+    """Rows as they travel: an array of texts each, and the bytes of all beside them."""
     return {
-        "call": call,
-        "thread": str(call),
-        **_transposed(rows.checkpoints, _CHECKPOINTS),
-        **_transposed(rows.blobs, _BLOBS),
-        **_transposed(rows.writes, _WRITES),
+        "checkpoints": [list(row) for row in rows.checkpoints],
+        "blobs": [list(row[:-1]) for row in rows.blobs],
+        "blob_bytes": [row[-1] for row in rows.blobs],
+        "writes": [[*row[:3], str(row[3]), *row[4:-1]] for row in rows.writes],
+        "write_bytes": [row[-1] for row in rows.writes],
     }
 
 
-def _transposed(rows: Sequence[tuple[Any, ...]], names: Sequence[str]) -> dict[str, list[Any]]:
-    columns = zip(*rows, strict=True) if rows else ((),) * len(names)
-    return {name: list(column) for name, column in zip(names, columns, strict=True)}
+_CHECKPOINTS = ("c_ns", "c_id", "c_parent", "c_checkpoint", "c_metadata")
+_BLOBS = ("b_ns", "b_channel", "b_version", "b_type", "b_blob")
+_WRITES = ("w_ns", "w_id", "w_task", "w_idx", "w_path", "w_channel", "w_type", "w_blob")
+"""What a claim loads comes as one array a column."""
 
 
 def _seen(row: DictRow) -> Seen:

@@ -9,7 +9,6 @@ import socket
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar
-from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 from weakref import WeakSet
 
@@ -56,7 +55,7 @@ class NodeExecutor(ThreadPoolExecutor):
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         if fn is socket.getaddrinfo:
             return self._lookups.submit(fn, *args, **kwargs)
-        future = super().submit(_staying(fn), *args, **kwargs)
+        future = super().submit(_stay, fn, *args, **kwargs)
         if (threads := current.get()) is not None:
             threads.add(future)
         return future
@@ -66,17 +65,12 @@ class NodeExecutor(ThreadPoolExecutor):
         super().shutdown(wait, cancel_futures=cancel_futures)
 
 
-def _staying(fn: Callable[P, T]) -> Callable[P, T]:
-    """The same, but what would end the process ends the node: other calls run beside it."""
-
-    @wraps(fn)
-    def stays(*args: P.args, **kwargs: P.kwargs) -> T:
-        try:
-            return fn(*args, **kwargs)
-        except SystemExit as leaving:
-            raise RuntimeError("a node called sys.exit()") from leaving
-
-    return stays
+def _stay(fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """What would end the process ends the node: other calls run beside it."""
+    try:
+        return fn(*args, **kwargs)
+    except SystemExit as leaving:
+        raise RuntimeError("a node called sys.exit()") from leaving
 
 
 _prepared: WeakSet[asyncio.AbstractEventLoop] = WeakSet()

@@ -4,7 +4,6 @@ Pure module, and the only place where a status is chosen. Bodies are compact JSO
 read frames line by line. An id that could not be read is left out: null is not an id.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -20,6 +19,7 @@ from core.errors import (
     Refusal,
     UnsupportedVersion,
 )
+from core.plain import dumps
 from handler.refusals import HttpRefusal
 
 STATUS: Final[Mapping[int, int]] = MappingProxyType(
@@ -77,4 +77,4 @@ def failure(refusal: Refusal, *, identifier: str | int | float | None, modern: b
 
 def encode(message: Mapping[str, Any]) -> bytes:
     """Compact strict JSON, in UTF-8, non-ASCII characters as they are."""
-    return json.dumps(message, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+    return dumps(message).encode()

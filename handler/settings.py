@@ -187,7 +187,7 @@ class Settings:
         _whole,
         "a whole number from 1",
         "Connections of one process, at most.",
-        default=4,
+        default=16,
     )
     public_url: str = _setting(
         "INTERMEZZO_PUBLIC_URL",

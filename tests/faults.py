@@ -23,12 +23,13 @@ Act = Callable[[], Awaitable[bool]]
 """What happens at the statement; whether the connection lives on."""
 
 _NAMES = (
-    ("pause", "INSERT INTO {}intermezzo_calls"),
+    ("pause", "intermezzo_pause("),
     ("claim", "intermezzo_claim("),
+    ("flush", "intermezzo_flush("),
+    ("settle", "intermezzo_settle("),
+    ("settle", "intermezzo_next("),
     ("reopen", "SET state = 'asked', claim = NULL"),
-    ("settle", "SET state = 'settled'"),
     ("lapse", "SET claimed_until = '-infinity'"),
-    ("flush", "SET answers = "),
     ("renew", "claimed_until = {}intermezzo_now() + "),
     ("ask", "SET state = 'asked'"),
 )
