@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 from weakref import WeakKeyDictionary
 
+from core.collection import loading
 from core.project import CatalogError, Project, Serde, Source
 from core.tools import Tool
 
@@ -119,16 +120,18 @@ class Catalog:
         return next((each for each in self.project.sources if each.name == name), None)
 
     async def _load(self, source: Source) -> "Agent":
-        # LangGraph costs three times what the web framework does; a list or a refusal needs none.
-        from core.agents import Agent
-        from core.factories import Unfit
+        with loading():
+            # LangGraph costs three times what the web framework does; a list or a refusal needs
+            # none.
+            from core.agents import Agent
+            from core.factories import Unfit
 
-        self.project.make_importable()
-        try:
-            return await Agent.load(source, self.project)
-        except Unfit as error:
-            problem = f"graphs.{source.name!r}: {error}"
-            raise CatalogError(self.project.path, [problem]) from (error.__cause__ or error)
+            self.project.make_importable()
+            try:
+                return await Agent.load(source, self.project)
+            except Unfit as error:
+                problem = f"graphs.{source.name!r}: {error}"
+                raise CatalogError(self.project.path, [problem]) from (error.__cause__ or error)
 
     async def _described(self) -> tuple[Tool, ...]:
         tools: list[Tool] = []

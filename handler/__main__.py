@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 import psycopg
 
 from core.catalog import CatalogError
+from core.collection import loading
 from core.migrate import MigrationError, check, migrate
 from core.records import StoreError
 from core.request_state import make_key
@@ -77,7 +78,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _serve(chosen: argparse.Namespace, environ: Mapping[str, str]) -> None:
-    from handler.serving import LOOP, serve  # the other commands need no HTTP
+    with loading():
+        from handler.serving import LOOP, serve  # the other commands need no HTTP
 
     with local.settings(environ, signs=True) as settings:
         asyncio.run(_checked(settings))

@@ -1,7 +1,6 @@
 """The local server: uvicorn over the application, and a sweep now and then."""
 
 import asyncio
-import gc
 import logging
 import shlex
 import signal
@@ -16,6 +15,7 @@ import uvicorn  # of the `local` extra: a Lambda artifact has neither it nor thi
 from starlette.types import ASGIApp
 from uvicorn.loops.auto import auto_loop_factory
 
+from core import collection
 from core.protocol import CAPABILITIES_KEY, LATEST, VERSION_KEY
 from handler import __version__
 from handler.app import PATH, build
@@ -36,10 +36,6 @@ PATIENCE: Final = 5
 KEEP_ALIVE: Final = 75
 """Seconds for which an idle connection stays: longer than a load balancer, which keeps one for 60,
 or it would send a request into one that is being closed."""
-
-COLLECT: Final = (20_000, 20, 20)
-"""How many objects more, and how many collections of the younger, lead to a collection of garbage.
-With Python's own 700 it takes a fifteenth of the time of every call."""
 
 LOOP: Final = auto_loop_factory()
 """Makes the event loop to serve in: uvloop's where that is installed."""
@@ -63,9 +59,7 @@ async def serve(settings: Settings, *, host: str, port: int) -> None:
     for warning in resources.catalog.warnings:
         print(f"langgraph.json: {warning}")
     tools = await resources.endpoint.tools()
-    gc.collect()
-    gc.freeze()  # no later collection looks at what agents and libraries are made of: 70 ms each
-    gc.set_threshold(*COLLECT)
+    collection.seldom()
     server = _Server(configured(build(resources)))
     with _listening(host, port) as listener:
         print(greeting(tools, _url(host, listener.getsockname()[1])), flush=True)
