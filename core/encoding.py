@@ -60,7 +60,7 @@ class _Encoder:
         self._open: set[int] = set()
 
     def encode(self, value: Any, path: str) -> Any:
-        kind: type = type(value)
+        kind: Any = type(value)
         if value is None or kind is bool or kind is int:
             return value
         if kind is str:

@@ -472,7 +472,7 @@ async def test_a_run_that_does_not_fit_on_the_disk_goes_on_when_there_is_room(
 ) -> None:
     asked = await here.asks("then")
     answers = accept(asked, Go="yes")
-    with full_disk(database, "checkpoint_writes"):
+    with full_disk(database, "checkpoints"):
         await told_to_come_back(here, "then", answers, asked.request_state)
         assert here.ran() == {"ask?": 2, "ask": 1}, "no node begins before the last one is stored"
     move(database, seconds=11)

@@ -615,7 +615,7 @@ def without(monkeypatch: pytest.MonkeyPatch, module: Any, text: str, *statements
 
 def no_fence(monkeypatch: pytest.MonkeyPatch, database: str) -> None:
     without(monkeypatch, store, " AND claim = %(claim)s", "_LAPSE")
-    without_in_functions(database, "0004_writes.sql", " AND claim = the_claim")
+    without_in_functions(database, " AND claim = the_claim")
 
 
 def no_digests(monkeypatch: pytest.MonkeyPatch, database: str) -> None:
@@ -632,21 +632,20 @@ def no_filter_on_what_is_pending(monkeypatch: pytest.MonkeyPatch, database: str)
     monkeypatch.setattr(saver.CallState, "still_pending", still_pending)
 
 
-def without_in_functions(database: str, file: str, text: str) -> None:
-    """Take a condition out of a file's functions."""
-    functions = (DIRECTORY / file).read_text("utf-8")
+def without_in_functions(database: str, text: str) -> None:
+    """Take a condition out of the database's functions."""
+    functions = (DIRECTORY / "0003_functions.sql").read_text("utf-8")
     assert text in functions, "there was nothing to take out"
-    changed = functions.replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION").replace(text, "")
     with psycopg.connect(database, autocommit=True) as connection:
-        connection.execute(changed.encode())
+        connection.execute(functions.replace(text, "").encode())
 
 
 def no_expiry(monkeypatch: pytest.MonkeyPatch, database: str) -> None:
-    without_in_functions(database, "0003_claim.sql", " AND c.expires_at > intermezzo_now()")
+    without_in_functions(database, " AND c.expires_at > intermezzo_now()")
 
 
 def no_end_of_a_claim(monkeypatch: pytest.MonkeyPatch, database: str) -> None:
-    without_in_functions(database, "0003_claim.sql", " AND r.claimed_until <= intermezzo_now()")
+    without_in_functions(database, " AND r.claimed_until <= intermezzo_now()")
 
 
 def no_regard_for_claims(monkeypatch: pytest.MonkeyPatch, database: str) -> None:
