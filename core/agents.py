@@ -74,7 +74,7 @@ class Agent:
         """
         try:
             module, made = load(source, project)
-            async with graph_of(made, source, Occasion()) as graph:
+            async with graph_of(made, source, Occasion) as graph:
                 _check_subgraphs(graph)
                 entrypoint = entrypoint_of(graph)
                 input_schema, wrapped = _input_schema(graph)
@@ -132,7 +132,10 @@ class Agent:
             Unfit: the factory did not make a graph.
         """
         late = LateStore(store) if store else None
-        occasion = Occasion(run=True, config=ensure_config(config), context=context, store=late)
+
+        def occasion() -> Occasion:
+            return Occasion(run=True, config=ensure_config(config), context=context, store=late)
+
         async with graph_of(self.made, self.source, occasion) as graph:
             # A shallow copy, because Pregel.copy forgets which classes a strict checkpoint may
             # hold and checks the whole graph again.

@@ -44,7 +44,7 @@ class Overlaps(BaseCallbackHandler):
         self._tasks: dict[UUID, str] = {}
         self._open: dict[str, set[UUID]] = {}
         self._shared: set[str] = set()
-        self._ways: dict[str, list[tuple[str, str]]] = {}
+        self._namespaces: dict[str, str] = {}
         self._nodes: dict[str, tuple[UUID, Any]] = {}
         self._asking: set[str] = set()
 
@@ -59,7 +59,7 @@ class Overlaps(BaseCallbackHandler):
         self._check_answered({each.task for each in asking})
         for task in {task for each in asking for task in _around(each)}:
             if task in self._shared or self._has_several_calls(task, graph):
-                name, _ = self._ways[task][-1]
+                name, _ = _way(self._namespaces[task])[-1]
                 raise CannotAsk(
                     f'The node "{name}" runs several tools or graphs at once in one task, and an'
                     " answer could reach the wrong one. Give each a task of its own: create_agent"
@@ -69,7 +69,7 @@ class Overlaps(BaseCallbackHandler):
     def _check_answered(self, waiting: Set[str]) -> None:
         """A task that asks inside one that waits, and does not wait itself, has kept nothing."""
         for task in self._asking - waiting:
-            for name, around in self._ways[task]:
+            for name, around in _way(self._namespaces[task]):
                 if around in waiting:
                     raise CannotAsk(
                         f'The node "{name}" runs a graph that asks and keeps nothing, so that no'
@@ -136,11 +136,11 @@ class Overlaps(BaseCallbackHandler):
 
     def _know(self, run: UUID, parent: UUID | None, metadata: Mapping[str, Any] | None) -> str:
         """The id of the task that a run is in; empty for the run of the whole graph."""
-        way = _way((metadata or {}).get("langgraph_checkpoint_ns", ""))
-        _, task = way[-1] if way else ("", "")
+        namespace: str = (metadata or {}).get("langgraph_checkpoint_ns", "")
+        task = _task(namespace)
         self._parents[run] = parent
         self._tasks[run] = task
-        self._ways[task] = way
+        self._namespaces[task] = namespace
         return task
 
     def _begin(self, run: UUID) -> None:
@@ -178,7 +178,7 @@ class Overlaps(BaseCallbackHandler):
         one may end before another starts, or ask before its tool does (in `wrap_tool_call`)."""
         if task not in self._nodes or _tool_calls(self._nodes[task][1]) < 2:
             return False
-        bound = _node(graph, [name for name, _ in self._ways[task]])
+        bound = _node(graph, [name for name, _ in _way(self._namespaces[task])])
         return _is_tool_node(bound) or (task in self._open and _uses_tool_node(bound))
 
 
@@ -187,6 +187,11 @@ def _around(pending: Pending) -> Iterator[str]:
     yield pending.task
     for segment in pending.namespace.split("|"):
         yield segment.partition(":")[2]
+
+
+def _task(namespace: str) -> str:
+    """The id at the end of a way to a task; empty where there is none."""
+    return namespace.rpartition(":")[2].partition("|")[0] if ":" in namespace else ""
 
 
 def _way(namespace: str) -> list[tuple[str, str]]:

@@ -91,13 +91,21 @@ def load(source: Source, project: Project) -> tuple[ModuleType, Any]:
 
 
 @asynccontextmanager
-async def graph_of(made: Any, source: Source, occasion: Occasion) -> AsyncGenerator[Graph]:
+async def graph_of(
+    made: Any, source: Source, occasion: Callable[[], Occasion]
+) -> AsyncGenerator[Graph]:
     """The compiled graph that an attribute is or makes, for as long as the block lasts.
+
+    Args:
+        occasion: what it is wanted for, when it has to be made.
 
     Raises:
         Unfit: it is no graph and makes none.
     """
-    value: Any = _call(made, source, occasion) if _is_factory(made) else made
+    if not _is_factory(made):
+        yield _compiled(made, source)
+        return
+    value: Any = _call(made, source, occasion())
     if inspect.isawaitable(value):
         value = await value
     if hasattr(value, "__aenter__"):

@@ -33,6 +33,8 @@ _WORDY: Final = ("httpcore", "httpx", "mangum")
 _DEEPEST: Final = 12
 """Places of one exception, the innermost."""
 
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, default=str)
+
 _PLAIN: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "taskName"}
 """What every record has."""
 
@@ -82,7 +84,7 @@ class _Lines(logging.Formatter):
             "logger": record.name,
             **facts_of(record),
         }
-        return json.dumps(line, ensure_ascii=False, default=str)
+        return _ENCODER.encode(line)
 
 
 def facts_of(record: logging.LogRecord) -> Mapping[str, Any]:

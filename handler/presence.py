@@ -23,17 +23,24 @@ async def while_present(
     Raises:
         ClientDisconnect: the client hung up before the work was done.
     """
-    working = asyncio.ensure_future(work)
     leaving = asyncio.ensure_future(_left(receive))
+    present = asyncio.timeout(None)
+
+    def leave(_: object) -> None:
+        present.reschedule(0)
+
+    leaving.add_done_callback(leave)
     try:
-        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
-        if not working.done():
-            raise ClientDisconnect
-        return working.result()
+        async with present:
+            return await work
+    except Exception:  # whatever it raised on being stopped
+        if present.expired():
+            raise ClientDisconnect from None
+        raise
     finally:
-        working.cancel()
+        leaving.remove_done_callback(leave)
         leaving.cancel()
-        await asyncio.gather(working, leaving, return_exceptions=True)
+        await asyncio.gather(leaving, return_exceptions=True)
 
 
 async def _left(receive: Callable[[], Awaitable[MutableMapping[str, Any]]]) -> None:
