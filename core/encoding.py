@@ -60,12 +60,11 @@ class _Encoder:
         self._open: set[int] = set()
 
     def encode(self, value: Any, path: str) -> Any:
-        kind: Any = type(value)
-        if value is None or kind is bool or kind is int:
+        if value is None or type(value) in _ITSELF:
             return value
-        if kind is str:
+        if type(value) is str:
             return _text(value)
-        if kind not in _CONTAINERS:  # hardly anything is left, and what follows is dear
+        if type(value) not in _CONTAINERS:  # hardly anything is left, and what follows is dear
             if isinstance(value, enum.Enum):
                 return self.encode(value.value, path)
             plain = _plain(value)
@@ -113,6 +112,8 @@ def _sorted(items: list[Any]) -> list[Any]:
     except TypeError:  # of several kinds
         return sorted(items, key=dumps)
 
+
+_ITSELF: Final = (bool, int)
 
 _CONTAINERS: Final = (dict, list)
 
