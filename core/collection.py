@@ -1,4 +1,4 @@
-"""When Python looks for garbage: not while modules load, never in what they leave, and seldom.
+"""When Python looks for garbage: not while modules load, and never in what they leave.
 
 A process loads some 1,400 modules. Python would look for garbage a few hundred times meanwhile, a
 fifth of the time that loading takes, and find none. Later on each full collection would look at all
@@ -8,12 +8,6 @@ of it again, 70 ms long.
 import gc
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Final
-
-THRESHOLDS: Final = (20_000, 20, 20)
-"""How many objects more, and how many collections of the younger ones, lead to a collection. With
-Python's own 700 it would take a fifteenth of the time of every call."""
-
 
 @contextmanager
 def loading() -> Generator[None]:
@@ -24,8 +18,3 @@ def loading() -> Generator[None]:
     finally:
         gc.freeze()
         gc.enable()
-
-
-def seldom() -> None:
-    """From here on, look for garbage as often as it pays."""
-    gc.set_threshold(*THRESHOLDS)

@@ -20,7 +20,6 @@ from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from core import collection
 from core.errors import InternalError
 from handler import logs
 from handler.app import BUFFERED, DEADLINE, PATH, build
@@ -186,8 +185,6 @@ if "AWS_LAMBDA_RUNTIME_API" in os.environ:  # the platform writes our logs
 if os.environ.get("AWS_LAMBDA_INITIALIZATION_TYPE") == "snap-start":
     for name in _OF_A_CALL:  # a snapshot is to have them; nothing is opened, drawn or signed
         importlib.import_module(name)
-
-collection.seldom()
 
 _process: Final = Process(os.environ)
 

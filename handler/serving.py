@@ -15,7 +15,6 @@ import uvicorn  # of the `local` extra: a Lambda artifact has neither it nor thi
 from starlette.types import ASGIApp
 from uvicorn.loops.auto import auto_loop_factory
 
-from core import collection
 from core.protocol import CAPABILITIES_KEY, LATEST, VERSION_KEY
 from handler import __version__
 from handler.app import PATH, build
@@ -59,7 +58,6 @@ async def serve(settings: Settings, *, host: str, port: int) -> None:
     for warning in resources.catalog.warnings:
         print(f"langgraph.json: {warning}")
     tools = await resources.endpoint.tools()
-    collection.seldom()
     server = _Server(configured(build(resources)))
     with _listening(host, port) as listener:
         print(greeting(tools, _url(host, listener.getsockname()[1])), flush=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from core.catalog import Catalog
-from core.collection import THRESHOLDS, loading, seldom
+from core.collection import loading
 from tests.projects import GRAPH, Write
 
 pytestmark = pytest.mark.anyio
@@ -15,9 +15,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture(autouse=True)
 def as_it_was() -> Iterator[None]:
-    thresholds = gc.get_threshold()
     yield
-    gc.set_threshold(*thresholds)
     gc.unfreeze()
 
 
@@ -39,11 +37,6 @@ def test_loading_that_fails_leaves_collections_on() -> None:
     with pytest.raises(ValueError, match="broken"), loading():
         raise ValueError("broken")
     assert gc.isenabled()
-
-
-def test_garbage_is_looked_for_seldom() -> None:
-    seldom()
-    assert gc.get_threshold() == THRESHOLDS
 
 
 async def test_an_agent_is_loaded_without_a_look(project: Write) -> None:
