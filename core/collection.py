@@ -9,6 +9,7 @@ import gc
 from collections.abc import Generator
 from contextlib import contextmanager
 
+
 @contextmanager
 def loading() -> Generator[None]:
     """Load modules and whatever else stays for the life of the process."""
