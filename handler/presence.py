@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from starlette.requests import ClientDisconnect
@@ -27,7 +28,8 @@ async def while_present(
     present = asyncio.timeout(None)
 
     def leave(_: object) -> None:
-        present.reschedule(0)
+        with suppress(RuntimeError):  # the work has just ended
+            present.reschedule(0)
 
     leaving.add_done_callback(leave)
     try:

@@ -71,3 +71,27 @@ async def test_work_that_fails_on_being_stopped_leaves_no_trace() -> None:
 
     with pytest.raises(ClientDisconnect):
         await while_present(receive, work())
+
+
+async def test_a_client_that_hangs_up_just_as_the_work_ends_is_no_error() -> None:
+    now = asyncio.Event()
+    problems: list[dict[str, Any]] = []
+
+    async def receive() -> dict[str, Any]:
+        await now.wait()
+        return {"type": "http.disconnect"}
+
+    async def work() -> int:
+        await asyncio.sleep(0)  # so that the client is the first to wait
+        asyncio.get_running_loop().call_soon(now.set)
+        await now.wait()
+        return 7
+
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: problems.append(context))
+    try:
+        assert await while_present(receive, work()) == 7
+        await asyncio.sleep(0)
+    finally:
+        loop.set_exception_handler(None)
+    assert problems == []
