@@ -63,13 +63,16 @@ class Servers:
         await self.start(1)
 
     def cut_connections(self) -> int:
-        """End half of the sessions of the database, whatever they are doing."""
+        """End half of the sessions of the database, one at least, whatever they are doing."""
         with psycopg.connect(self.database, autocommit=True) as connection:
             return len(
                 connection.execute(
-                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-                    " WHERE datname = current_database() AND pid <> pg_backend_pid()"
-                    " AND random() < 0.5"
+                    "SELECT pg_terminate_backend(pid) FROM ("
+                    "  SELECT pid, row_number() OVER (ORDER BY random()) AS place,"
+                    "         count(*) OVER () AS sessions"
+                    "  FROM pg_stat_activity"
+                    "  WHERE datname = current_database() AND pid <> pg_backend_pid()"
+                    ") AS others WHERE place * 2 <= sessions + 1"
                 ).fetchall()
             )
 
