@@ -33,8 +33,6 @@ _WORDY: Final = ("httpcore", "httpx", "mangum")
 _DEEPEST: Final = 12
 """Places of one exception, the innermost."""
 
-_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, default=str)
-
 _PLAIN: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "taskName"}
 """What every record has."""
 
@@ -84,7 +82,7 @@ class _Lines(logging.Formatter):
             "logger": record.name,
             **facts_of(record),
         }
-        return _ENCODER.encode(line)
+        return json.dumps(line, ensure_ascii=False, default=str)
 
 
 def facts_of(record: logging.LogRecord) -> Mapping[str, Any]:

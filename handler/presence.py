@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
-from contextlib import suppress
 from typing import Any, TypeVar
 
 from starlette.requests import ClientDisconnect
@@ -24,25 +23,17 @@ async def while_present(
     Raises:
         ClientDisconnect: the client hung up before the work was done.
     """
+    working = asyncio.ensure_future(work)
     leaving = asyncio.ensure_future(_left(receive))
-    present = asyncio.timeout(None)
-
-    def leave(_: object) -> None:
-        with suppress(RuntimeError):  # the work has just ended
-            present.reschedule(0)
-
-    leaving.add_done_callback(leave)
     try:
-        async with present:
-            return await work
-    except Exception:  # whatever it raised on being stopped
-        if present.expired():
-            raise ClientDisconnect from None
-        raise
+        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise ClientDisconnect
+        return working.result()
     finally:
-        leaving.remove_done_callback(leave)
+        working.cancel()
         leaving.cancel()
-        await asyncio.gather(leaving, return_exceptions=True)
+        await asyncio.gather(working, leaving, return_exceptions=True)
 
 
 async def _left(receive: Callable[[], Awaitable[MutableMapping[str, Any]]]) -> None:

@@ -28,19 +28,13 @@ class Turns:
         Raises:
             RetryLater: no turn came in time; nothing has run.
         """
-        if self._places.locked():
-            await self._wait(deadline)
-        else:
-            await self._places.acquire()
-        try:
-            yield
-        finally:
-            self._places.release()
-
-    async def _wait(self, deadline: float) -> None:
         patience = max(0.0, deadline - time.monotonic()) * PATIENCE
         try:
             async with asyncio.timeout(patience):
                 await self._places.acquire()
         except TimeoutError:
             raise RetryLater("Too many calls are running. Nothing was done.") from None
+        try:
+            yield
+        finally:
+            self._places.release()

@@ -195,7 +195,7 @@ BEGIN
 END
 $$;
 
--- A claimed round is settled: with the call's outcome, or, when there is none, by the next round.
+-- A claimed round is settled with the call's outcome, or without one, when the next round follows.
 CREATE OR REPLACE FUNCTION intermezzo_settle(
     the_call uuid,
     the_number integer,
@@ -217,6 +217,7 @@ BEGIN
 END
 $$;
 
+-- A claimed round is settled, and the next one stands in its place.
 CREATE OR REPLACE FUNCTION intermezzo_next(
     the_call uuid,
     the_number integer,
