@@ -3,11 +3,13 @@
     {"level": "INFO", "message": "tools/call greeter: asked", "agent": "greeter", "call": "…",
      "round": 1, "outcome": "asked", "ms": 12, "correlation": "…", "trace": "…", …}
 
-An exception's text may hold what a user typed. It is logged only of exceptions that are known not
-to, by their class: ours, and those of the network. Of any other the log has class and places. The
-messages of some libraries quote exceptions and values; of these the log has the first words.
+An exception's text may hold what a user typed, or a key. It is logged only of exceptions that are
+known not to, by their class: ours, and the database driver's about a connection. Of any other the
+log has class and places, even where somebody's message quotes it. The messages of some libraries
+quote values besides; of these the log has the first words.
 """
 
+import errno
 import json
 import logging
 import re
@@ -22,8 +24,8 @@ _OURS: Final = ("core.", "handler.")
 _HARMLESS: Final = frozenset(("OperationalError", "PoolTimeout"))
 """Of the database's driver: these are about the connection, not about what was sent over it."""
 
-_QUOTING: Final = frozenset(("asyncio", "langchain_core", "langgraph", "langgraph_sdk"))
-"""Loggers, with those below them, whose messages quote what an agent raised or holds."""
+_QUOTING: Final = ("asyncio", "langchain", "langgraph", "langsmith", "urllib3")
+"""How the names of loggers begin whose messages quote what an agent raised, holds or asks for."""
 
 _FIRST_WORDS: Final = re.compile(r"[^\n:(<]*")
 
@@ -65,10 +67,26 @@ def _complete(record: logging.LogRecord) -> bool:
     if record.exc_info and record.exc_info[1] is not None:
         record.__dict__.setdefault("errors", chain(record.exc_info[1]))
     record.exc_info = record.exc_text = None
-    if record.name.partition(".")[0] in _QUOTING and (words := _FIRST_WORDS.match(str(record.msg))):
+    record.msg, record.args = _safe(record.msg), _safe_each(record.args)
+    if record.name.startswith(_QUOTING) and (words := _FIRST_WORDS.match(str(record.msg))):
         record.msg, record.args = words[0].strip(), ()
     record.__dict__.pop("taskName", None)
     return True
+
+
+def _safe_each(values: Any) -> Any:
+    """The values of a record's message, by position or by name."""
+    if isinstance(values, Mapping):
+        named = cast("Mapping[str, object]", values)
+        return {name: _safe(value) for name, value in named.items()}
+    return tuple(map(_safe, values or ()))
+
+
+def _safe(value: object) -> Any:
+    """What stands in a message for a value of it: for an exception, what the log may have."""
+    if isinstance(value, BaseException) and not _is_harmless(value):
+        return type(value).__qualname__
+    return value
 
 
 class _Lines(logging.Formatter):
@@ -109,8 +127,10 @@ def _told(error: BaseException) -> dict[str, Any]:
     }
     if _is_harmless(error):
         told["message"] = str(error)
-    if state := getattr(error, "sqlstate", None):
+    if _is_of_the_driver(error) and (state := getattr(error, "sqlstate", None)):
         told["sqlstate"] = state
+    if isinstance(error, OSError) and isinstance(error.errno, int):
+        told["errno"] = errno.errorcode.get(error.errno, error.errno)
     if isinstance(error, BaseExceptionGroup):
         group = cast("BaseExceptionGroup[BaseException]", error)
         told["errors"] = [_told(each) for each in group.exceptions[:3]]
@@ -118,7 +138,10 @@ def _told(error: BaseException) -> dict[str, Any]:
 
 
 def _is_harmless(error: BaseException) -> bool:
-    kind = type(error)
-    if kind.__module__.startswith("psycopg"):
-        return kind.__name__ in _HARMLESS
-    return kind.__module__.startswith(_OURS) or isinstance(error, OSError | ImportError)
+    if _is_of_the_driver(error):
+        return type(error).__name__ in _HARMLESS
+    return type(error).__module__.startswith(_OURS)
+
+
+def _is_of_the_driver(error: BaseException) -> bool:
+    return type(error).__module__.startswith("psycopg")

@@ -1,5 +1,6 @@
 """What the log says of requests, claims and calls, and what neither it nor a table ever says."""
 
+import errno
 import json
 import logging
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ from psycopg import sql
 from core import account
 from core.account import Account
 from core.protocol import InputRequired
+from core.records import StoreError
 from core.sweeper import sweep
 from handler import logs
 from tests.artifacts import environ
@@ -57,7 +59,7 @@ AGENT = """
 """
 
 STRAYING = """
-    import asyncio, gc
+    import asyncio, gc, logging
     import httpx
     from langchain_core.callbacks import BaseCallbackHandler
     from langgraph.graph import START, StateGraph
@@ -75,10 +77,19 @@ STRAYING = """
     tries = []
 
     def fail(word):
-        raise ValueError(f"about {word}")
+        raise ConnectionError(f"GET https://api.example.com/?q={word}")
+
+    def lookup(word):
+        try:
+            fail(word)
+        except ConnectionError as error:
+            logging.getLogger("any.library").exception("again after %s", error)
+            logging.getLogger("any.library").warning(error)
+            logging.getLogger("any.library").warning("%(why)r", {"why": error})
+            logging.getLogger("langchain_model").warning(f"again: {error}")
 
     async def stray(word):
-        fail(word)
+        open(f"/nowhere/{word}")
 
     async def work(state: State) -> State:
         task = asyncio.create_task(stray(state["word"]))
@@ -86,6 +97,7 @@ STRAYING = """
         del task
         gc.collect()
         asyncio.get_running_loop().call_soon(fail, state["word"])
+        lookup(state["word"])
         async with httpx.AsyncClient() as http:
             await http.get(state["url"], params={"q": state["word"]})
         tries.append(1)
@@ -93,7 +105,7 @@ STRAYING = """
             fail(state["word"])
         return {}
 
-    again = RetryPolicy(initial_interval=0.01, retry_on=ValueError)
+    again = RetryPolicy(initial_interval=0.01, retry_on=ConnectionError)
     builder = StateGraph(State).add_node(work, retry_policy=again).add_edge(START, "work")
     graph = builder.compile().with_config(callbacks=[Watching()])
 """
@@ -257,6 +269,10 @@ def test_what_libraries_say_of_an_agent_tells_no_value_of_it(
         "Exception in callback",
         "Error in %s.%s callback",
         "Retrying task work after",
+        "again after ConnectionError",
+        "ConnectionError",
+        "'ConnectionError'",
+        "again",
     ):
         assert any(message.startswith(words) for message in said), words
     assert "HTTP Request" not in log
@@ -336,23 +352,41 @@ async def test_a_call_that_expires_is_one_line_which_says_whether_it_was_answere
     assert all(record.__dict__["call"] for record in expired)
 
 
-def test_an_exception_is_told_by_its_class_and_place_unless_its_text_is_harmless() -> None:
+def test_an_exception_is_told_by_its_class_and_place_unless_its_text_is_ours() -> None:
     def planted() -> None:
         try:
             raise ValueError(PLANTED["answer"])
         except ValueError as error:
-            raise ConnectionRefusedError("nobody listens") from error
+            raise StoreError("the database refused") from error
 
-    with pytest.raises(OSError, match="nobody listens") as caught:
+    with pytest.raises(StoreError) as caught:
         planted()
     outer, inner = logs.chain(caught.value)
-    assert (outer["type"], outer["message"]) == (
-        "builtins.ConnectionRefusedError",
-        "nobody listens",
-    )
+    assert (outer["type"], outer["message"]) == ("core.records.StoreError", "the database refused")
     assert inner["type"] == "builtins.ValueError"
     assert "message" not in inner
     assert "test_logs.py" in inner["places"][-1]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ConnectionError(f"GET https://api.example.com/?q={PLANTED['answer']}"),
+        httpx.ConnectError(PLANTED["answer"]),
+        ImportError(PLANTED["answer"], name=PLANTED["answer"]),
+        OSError(PLANTED["answer"], PLANTED["answer"]),
+        OSError(errno.ENOENT, PLANTED["answer"], PLANTED["answer"]),
+        ExceptionGroup(PLANTED["answer"], [TimeoutError(PLANTED["answer"])]),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_no_text_of_somebody_elses_exception_is_told(error: Exception) -> None:
+    assert PLANTED["answer"] not in str(logs.chain(error))
+
+
+def test_an_error_of_the_system_is_told_by_its_name() -> None:
+    (told,) = logs.chain(ConnectionRefusedError(errno.ECONNREFUSED, PLANTED["answer"]))
+    assert told["errno"] == "ECONNREFUSED"
 
 
 def test_an_error_of_the_database_is_told_by_its_state(database: str) -> None:
