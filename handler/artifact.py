@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from core.project import Project
-from handler import __version__
+from handler import __version__, env
 
 CHECKOUT: Final = Path(__file__).resolve().parent.parent
 
@@ -116,6 +116,7 @@ def build(config: Path, folder: Path, target: Target) -> Built:
         CatalogError: the langgraph.json has faults.
     """
     project = Project.read(config)
+    env.read(project)  # what is wrong with it would be found by the first request
     dependencies = _Dependencies.of(project)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as made:

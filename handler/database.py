@@ -45,6 +45,8 @@ def conninfo(given: str, environ: Mapping[str, str]) -> str:
         )
     except (psycopg.Error, ValueError):  # whose texts have parts of the secret
         raise SettingsError(["DATABASE_URL is no connection string; correct it."]) from None
+    if "@" in str(members.get("host", ""))[1:]:  # an error about that host would show the rest
+        raise SettingsError(["DATABASE_URL has an @ in its host: write one in a password as %40."])
     return make_conninfo("", **{**_PATIENCE, **members})
 
 

@@ -5,15 +5,14 @@ refusal reaches neither database nor keys.
 """
 
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from core.catalog import Catalog
 from core.methods import Endpoint
-from handler import __version__
+from handler import __version__, env
 from handler.challenge import Challenge
 from handler.cors import Cors
 from handler.doors import Doors
@@ -41,6 +40,7 @@ class Resources:
     def __init__(self, settings: Settings, *, left: Callable[[], timedelta] | None = None) -> None:
         self.settings = settings
         self._left = left
+        self._environ = dict(os.environ)  # as it is before a project adds to it
         self._rounds: dict[str, Rounds] = {}
 
     @cached_property
@@ -51,9 +51,14 @@ class Resources:
             CatalogError: with everything that is wrong with the file.
         """
         catalog = Catalog.read(self.settings.config)
-        for name, value in _variables(catalog.env).items():
+        for name, value in env.read(catalog.project).items():
             os.environ.setdefault(name, value)  # what the deployment sets wins over the file
         return catalog
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a developer should know about langgraph.json."""
+        return (*self.catalog.warnings, *env.warnings(env.read(self.catalog.project)))
 
     @cached_property
     def store(self) -> "Store":
@@ -71,10 +76,10 @@ class Resources:
         def newest() -> str:
             from handler.secrets_manager import RECENT
 
-            return conninfo(self._secrets.value(given, fresh=RECENT), os.environ)
+            return conninfo(self._secrets.value(given, fresh=RECENT), self._environ)
 
         return Store(
-            newest if SECRET.fullmatch(given) else conninfo(given, os.environ),
+            newest if SECRET.fullmatch(given) else conninfo(given, self._environ),
             schema=self.settings.database_schema,
             max_size=self.settings.database_pool_size,
         )
@@ -152,7 +157,7 @@ class Resources:
     def _secrets(self) -> "Secrets":
         from handler.secrets_manager import Secrets  # most processes have no such secret
 
-        return Secrets(os.environ)
+        return Secrets(self._environ)
 
     async def _value(self, setting: str) -> str:
         """A setting's value, where it may be a secret's ARN."""
@@ -182,12 +187,3 @@ def _key_ring(keys: str) -> "KeyRing":
         return KeyRing([key.strip() for key in keys.split(",")])
     except ValueError as error:
         raise SettingsError([f"REQUEST_STATE_KEYS: {error}"]) from error
-
-
-def _variables(env: Mapping[str, str] | Path | None) -> Mapping[str, str]:
-    """The variables of langgraph.json's `env`: an object, or the file that holds them."""
-    if not isinstance(env, Path):
-        return env or {}
-    from dotenv import dotenv_values  # the reader that LangGraph uses; most projects need none
-
-    return {name: value for name, value in dotenv_values(env).items() if value is not None}

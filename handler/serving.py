@@ -55,7 +55,7 @@ async def serve(settings: Settings, *, host: str, port: int) -> None:
     public = {urlsplit(settings.public_url).hostname} - {None}
     hosts = settings.allowed_hosts or frozenset((*LOCAL, *(str(name) for name in public)))
     resources = Resources(replace(settings, allowed_hosts=hosts))
-    for warning in resources.catalog.warnings:
+    for warning in resources.warnings:
         print(f"langgraph.json: {warning}")
     tools = await resources.endpoint.tools()
     server = _Server(configured(build(resources)))

@@ -66,3 +66,9 @@ def test_anything_else_is_refused_without_showing_it(given: str) -> None:
         conninfo(given, {})
     assert given not in str(refusal.value).split()
     assert refusal.value.__cause__ is None
+
+
+def test_a_password_that_would_be_taken_for_a_host_is_refused_without_showing_it() -> None:
+    with pytest.raises(SettingsError, match="write one in a password as %40") as refusal:
+        conninfo("postgresql://app:pass@word@db.example.com/intermezzo", {})
+    assert "word@" not in str(refusal.value)
