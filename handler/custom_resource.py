@@ -5,6 +5,7 @@ one the deployment hangs. A failure is its answer too, with the reason that the 
 the deployment is rolled back.
 """
 
+import hashlib
 import json
 import logging
 import urllib.request
@@ -25,6 +26,9 @@ def is_request(event: Mapping[str, Any]) -> bool:
 
 def deploy(event: Mapping[str, Any], work: Callable[[], Any]) -> None:
     """Does the work when the resource is made or changed, and tells CloudFormation how it went.
+
+    The resource has a fingerprint of its properties, `!GetAtt ….Fingerprint`: by it a template can
+    have something made anew when a parameter gets another value.
 
     Nothing is undone when the resource is deleted: what the database holds is not the stack's.
 
@@ -50,10 +54,16 @@ def _cut(reason: str) -> str:
     return reason
 
 
+def _fingerprint(event: Mapping[str, Any]) -> str:
+    properties = json.dumps(event.get("ResourceProperties"), sort_keys=True)
+    return hashlib.sha256(properties.encode()).hexdigest()[:16]
+
+
 def _tell(event: Mapping[str, Any], reason: str) -> None:
     answer = {
         "Status": "FAILED" if reason else "SUCCESS",
         "Reason": reason,
+        "Data": {"Fingerprint": _fingerprint(event)},
         "PhysicalResourceId": event.get("PhysicalResourceId", event["LogicalResourceId"]),
         **{name: event[name] for name in ("StackId", "RequestId", "LogicalResourceId")},
     }

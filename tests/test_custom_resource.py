@@ -1,6 +1,7 @@
 """Migrating as a part of a deployment: CloudFormation gets an answer, whatever happens."""
 
 import json
+import re
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -100,6 +101,20 @@ def test_a_deployment_that_is_rolled_back_finds_its_database_ahead_and_succeeds(
     process.migrate(event, Context())
     process.close()
     assert deployment.answers[0]["Status"] == "SUCCESS"
+
+
+def test_other_properties_have_another_fingerprint_and_the_same_have_the_same(
+    deployment: Deployment,
+) -> None:
+    def properties(issuer: str) -> dict[str, Any]:
+        return {"ServiceToken": "arn", "Endpoint": {"Callers": ["https://here", issuer]}}
+
+    one, other = properties("https://one"), properties("https://other")
+    for given in (one, other, dict(reversed(one.items()))):
+        deploy(deployment.event(ResourceProperties=given), lambda: None)
+    first, second, again = [answer["Data"]["Fingerprint"] for answer in deployment.answers]
+    assert first == again != second
+    assert re.fullmatch("[0-9a-f]{16}", first), "a version's description has room for it"
 
 
 @pytest.mark.parametrize("text", ["x", "é", "接続", "😀", '"', "\n"])

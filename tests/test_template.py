@@ -36,11 +36,15 @@ _Loader.add_multi_constructor("!", _function)
 
 TEMPLATE: dict[str, Any] = yaml.load(TEXT, _Loader)
 GLOBALS: dict[str, Any] = TEMPLATE["Globals"]["Function"]
+RESOURCES: dict[str, dict[str, Any]] = TEMPLATE["Resources"]
 FUNCTIONS: dict[str, dict[str, Any]] = {
     name: resource["Properties"]
-    for name, resource in TEMPLATE["Resources"].items()
+    for name, resource in RESOURCES.items()
     if resource["Type"] == "AWS::Serverless::Function"
 }
+
+OF_THE_FUNCTION = {"Events", "Policies", "ReservedConcurrentExecutions"}
+"""Properties that hold for all versions of a function at once."""
 
 
 def environ(function: dict[str, Any]) -> dict[str, Any]:
@@ -49,7 +53,7 @@ def environ(function: dict[str, Any]) -> dict[str, Any]:
 
 
 def references(value: Any) -> Iterator[str]:
-    """What is named by `!Ref`, `!GetAtt` and `!Sub`, anywhere below."""
+    """What is named by `!Ref`, `!GetAtt` and `!Sub`, anywhere below and in the conditions of it."""
     if isinstance(value, dict):
         for key, member in cast("dict[str, Any]", value).items():
             if key in ("Ref", "GetAtt"):
@@ -58,6 +62,8 @@ def references(value: Any) -> Iterator[str]:
                 yield from re.findall(r"\$\{(\w+)", member)
             else:
                 yield from references(member)
+            if key == "If":
+                yield from references(TEMPLATE["Conditions"][member[0]])
     elif isinstance(value, list):
         for member in cast("list[Any]", value):
             yield from references(member)
@@ -94,7 +100,7 @@ def test_no_secret_stands_in_a_variable() -> None:
         assert environ(function)["DATABASE_URL"] == {"Ref": "DatabaseSecretArn"}
     keys = environ(FUNCTIONS["EndpointFunction"])["REQUEST_STATE_KEYS"]
     assert keys == {"Ref": "RequestStateKeys"}
-    assert TEMPLATE["Resources"]["RequestStateKeys"]["Type"] == "AWS::SecretsManager::Secret"
+    assert RESOURCES["RequestStateKeys"]["Type"] == "AWS::SecretsManager::Secret"
     assert "resolve:" not in TEXT
 
 
@@ -110,10 +116,29 @@ def test_the_endpoint_ends_before_its_gateway_gives_up() -> None:
 
 
 def test_a_deployment_waits_longer_for_a_migration_than_the_migration_may_take() -> None:
-    migration = TEMPLATE["Resources"]["Migration"]["Properties"]
+    migration = RESOURCES["Migration"]["Properties"]
     assert FUNCTIONS["MigrateFunction"]["Timeout"] < int(migration["ServiceTimeout"]) <= 3600
     assert migration["Code"] == {"Ref": "MigrateFunction.Version"}, "another one with other code"
-    assert TEMPLATE["Resources"]["EndpointFunction"]["DependsOn"] == "Migration"
+
+
+def test_whatever_a_version_of_the_endpoint_is_made_of_makes_another_one() -> None:
+    endpoint = {**GLOBALS, **FUNCTIONS["EndpointFunction"]}
+    made_of = {name: each for name, each in endpoint.items() if name not in OF_THE_FUNCTION}
+    made_of["Environment"] = environ(endpoint)
+    named = (*TEMPLATE["Parameters"], *RESOURCES)
+    reached = {name for name in references(made_of) if name in named} - {"Migration"}
+    assert {"DatabaseHost", "JwtIssuer", "ProxiedInstance", "VpcSubnetIds"} <= reached
+    assert reached <= set(references(RESOURCES["Migration"]))
+
+
+def test_lambda_publishes_the_version_that_other_parameters_ask_for() -> None:
+    endpoint = FUNCTIONS["EndpointFunction"]
+    assert endpoint["VersionDescription"] == {"GetAtt": "Migration.Fingerprint"}
+    assert "${Migration.Fingerprint}" in endpoint["Description"]["Sub"], "it publishes no copy"
+
+
+def test_a_proxy_has_its_target_before_the_endpoint_uses_it() -> None:
+    assert "DatabaseProxyTargets" in references(RESOURCES["Migration"])
 
 
 def test_every_parameter_says_what_it_is_and_is_used() -> None:
