@@ -141,6 +141,80 @@ def test_a_proxy_has_its_target_before_the_endpoint_uses_it() -> None:
     assert "DatabaseProxyTargets" in references(RESOURCES["Migration"])
 
 
+def test_every_role_that_reads_the_databases_secret_may_decrypt_it() -> None:
+    policy = {"Ref": "ReadDatabaseSecret"}
+    for function in FUNCTIONS.values():
+        assert policy in function["Policies"]
+    assert policy in RESOURCES["DatabaseProxyRole"]["Properties"]["ManagedPolicyArns"]
+    document = RESOURCES["ReadDatabaseSecret"]["Properties"]["PolicyDocument"]
+    actions = {each["Action"] for each in document["Statement"]}
+    assert actions == {"secretsmanager:GetSecretValue", "kms:Decrypt"}
+
+
+def test_logs_are_not_kept_for_ever() -> None:
+    assert GLOBALS["LoggingConfig"]["LogGroup"] == {"Ref": "Logs"}
+    assert RESOURCES["Logs"]["Properties"] == {"RetentionInDays": {"Ref": "LogRetentionDays"}}
+
+
+def evaluated(expression: Any, given: dict[str, Any]) -> Any:
+    """The value of a rule's expression, as CloudFormation's documentation has it."""
+    if isinstance(expression, list):
+        return [evaluated(each, given) for each in cast("list[Any]", expression)]
+    if not isinstance(expression, dict):
+        return expression
+    [(name, inner)] = cast("dict[str, Any]", expression).items()
+    if name == "Ref":
+        return given[inner]
+    values = evaluated(inner, given)
+    match name:
+        case "Equals":
+            return values[0] == values[1]
+        case "Fn::EachMemberEquals":
+            return all(each == values[1] for each in values[0])
+        case "Not":
+            return not values[0]
+        case _:
+            assert name == "Or"
+            return any(values)
+
+
+@pytest.mark.parametrize(
+    ("given", "refused"),
+    [
+        ({}, False),
+        ({"PublicUrl": "https://here"}, False),
+        ({"ProxiedInstance": "one"}, True),
+        ({"ProxiedInstance": "one", "VpcSubnetIds": ["subnet-1"]}, False),
+        ({"JwtIssuer": "https://login"}, True),
+        ({"JwtJwks": "https://login/keys"}, True),
+        ({"JwtIssuer": "https://login", "JwtJwks": "https://login/keys"}, True),
+        (
+            {
+                "JwtIssuer": "https://login",
+                "JwtJwks": "https://login/keys",
+                "PublicUrl": "https://here",
+            },
+            False,
+        ),
+    ],
+)
+def test_half_a_configuration_is_refused_before_anything_is_made(
+    given: dict[str, Any], refused: bool
+) -> None:
+    defaults = {
+        name: [""] if each["Type"] == "CommaDelimitedList" else each.get("Default", "")
+        for name, each in TEMPLATE["Parameters"].items()
+    }
+    chosen = {**defaults, **given}
+    met = [
+        evaluated(each["Assert"], chosen)
+        for rule in TEMPLATE["Rules"].values()
+        if evaluated(rule["RuleCondition"], chosen)
+        for each in rule["Assertions"]
+    ]
+    assert refused == (not all(met))
+
+
 def test_every_parameter_says_what_it_is_and_is_used() -> None:
     used = set(references(TEMPLATE))
     for name, parameter in TEMPLATE["Parameters"].items():
@@ -153,6 +227,10 @@ def test_the_outputs_are_urls_that_a_client_pastes() -> None:
         assert output["Value"]["Sub"].endswith("mcp")
 
 
-def test_no_name_is_the_same_in_two_stacks() -> None:
-    for match in re.finditer(r"(?:\bName|DBProxyName): ([^,}\n]+)", TEXT):
-        assert "AWS::StackName" in match[1] or match[1].startswith("!Ref"), match[0]
+def test_no_name_is_the_same_in_two_stacks_or_grows_with_a_stacks_own() -> None:
+    for match in re.finditer(r"(?:\bName|DBProxyName): (.+)", TEXT):
+        assert "AWS::StackId" in match[1] or match[1].startswith("!Ref"), match[0]
+    assert "AWS::StackName" not in TEXT
+    for function in FUNCTIONS.values():
+        for event in function.get("Events", {}).values():
+            assert event["Type"] != "ScheduleV2" or event["Properties"]["OmitName"]
