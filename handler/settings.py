@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final, Self
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from handler.doors import LOCAL
 from handler.sources import ALGORITHMS, GATEWAYS
@@ -20,6 +20,14 @@ PREFIX: Final = "INTERMEZZO_"
 
 _SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 """RFC 6749, 3.3: it stands between quotes in a header."""
+
+_HOST: Final = re.compile(r"[a-z0-9._-]+|[0-9a-f:.]+")
+"""A name, or an address of either kind."""
+
+_PORTS: Final[Mapping[str, int]] = {"http": 80, "https": 443}
+
+_URL: Final = re.compile(r"https?://[a-zA-Z0-9._~:/?\[\]@!$&'()*+,;=%-]+")
+"""With the characters that RFC 3986 has for a URL, less that of a fragment."""
 
 SECRET: Final = re.compile(r"arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:[0-9]*:secret:\S+")
 """A value that is kept in AWS Secrets Manager, by its ARN: `DATABASE_URL` and `REQUEST_STATE_KEYS`
@@ -36,30 +44,55 @@ class SettingsError(Exception):
         super().__init__("\n".join(problems))
 
 
+def _trimmed(text: str) -> str:
+    if not (value := text.strip()):
+        raise ValueError("blank")
+    return value
+
+
 def _text(value: str) -> str:
     return value
 
 
 def _words(value: str) -> tuple[str, ...]:
-    return tuple(word for each in value.split(",") if (word := each.strip()))
+    words = tuple(word for each in value.split(",") if (word := each.strip()))
+    if not words:
+        raise ValueError("nothing but separators")
+    return words
 
 
 def _hosts(value: str) -> frozenset[str]:
-    hosts = frozenset(urlsplit(f"//{word}").hostname for word in _words(value))
-    if None in hosts:
+    return frozenset(word if word == "*" else _host(word.lower()) for word in _words(value))
+
+
+def _host(word: str) -> str:
+    """Its name alone: a request may come to any port."""
+    parts = urlsplit(f"//{word}")
+    if _place(parts) != word:
         raise ValueError("not a host name")
-    return frozenset(host for host in hosts if host)
+    return parts.hostname or ""
+
+
+def _place(parts: SplitResult) -> str:
+    """Host and port, written as they were understood."""
+    host = parts.hostname or ""
+    if not _HOST.fullmatch(host):
+        raise ValueError("not a host name")
+    port = "" if parts.port is None else f":{parts.port}"
+    return (f"[{host}]" if ":" in host else host) + port
 
 
 def _origins(value: str) -> frozenset[str]:
-    return frozenset(word if word == "*" else _origin(word) for word in _words(value))
+    return frozenset(word if word == "*" else _origin(word.lower()) for word in _words(value))
 
 
 def _origin(word: str) -> str:
-    parts = urlsplit(word.lower())
-    if not (parts.scheme and parts.netloc) or parts.path.strip("/"):
+    """As a browser writes it, which leaves out the usual port."""
+    parts = urlsplit(word)
+    origin = f"{parts.scheme}://{_place(parts)}"
+    if word.removesuffix("/") != origin or parts.port == _PORTS.get(parts.scheme, 0):
         raise ValueError("not an origin")
-    return f"{parts.scheme}://{parts.netloc}"
+    return origin
 
 
 def _whole(value: str) -> int:
@@ -84,19 +117,26 @@ def _seconds(value: str) -> float:
 
 
 def _url(value: str) -> str:
-    parts = urlsplit(value)
-    if parts.scheme not in ("https", "http") or not parts.hostname or parts.fragment:
-        raise ValueError("not an absolute URL")
+    if "?" in value:
+        raise ValueError("has a query")
+    _split(value)
     return value.rstrip("/")
 
 
 def _secure_url(value: str) -> str:
     """As it is written: an issuer's name is compared to the letter."""
-    parts = urlsplit(value)
-    local = parts.scheme == "http" and parts.hostname in LOCAL
-    if not (parts.scheme == "https" or local) or not parts.hostname or parts.fragment:
+    parts = _split(value)
+    if parts.scheme != "https" and parts.hostname not in LOCAL:
         raise ValueError("not a secure URL")
     return value
+
+
+def _split(value: str) -> SplitResult:
+    """An absolute URL that everybody understands alike, without credentials and fragment."""
+    parts = urlsplit(value)
+    if not _URL.fullmatch(value) or parts.netloc.lower() != _place(parts):
+        raise ValueError("not an absolute URL")
+    return parts
 
 
 def _secure_urls(value: str) -> tuple[str, ...]:
@@ -192,14 +232,14 @@ class Settings:
     public_url: str = _setting(
         "INTERMEZZO_PUBLIC_URL",
         _url,
-        "an absolute URL without a fragment",
+        "an absolute URL without credentials, query and fragment",
         "Where clients reach the endpoint. Request states are bound to it.",
         default="",
     )
     allowed_hosts: frozenset[str] | None = _setting(
         "INTERMEZZO_ALLOWED_HOSTS",
         _hosts,
-        "host names separated by commas, or *",
+        "host names such as agents.example.com, separated by commas, or *",
         "Names that the endpoint answers to.",
         shown="local ones on `serve`, all on Lambda",
     )
@@ -322,7 +362,7 @@ class Settings:
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str], *, required: Collection[str] = ()) -> Self:
-        """Reads every setting; a blank variable counts as unset.
+        """Reads every setting; an empty variable counts as unset, and a blank one as wrong.
 
         Args:
             environ: the variables.
@@ -334,10 +374,10 @@ class Settings:
         problems = [_unknown(name) for name in sorted(environ) if _is_unknown(name)]
         values: dict[str, Any] = {}
         for each in fields(cls):
-            text = environ.get(each.metadata["variable"], "").strip()
+            text = environ.get(each.metadata["variable"], "")
             try:
                 if text:
-                    values[each.name] = each.metadata["read"](text)
+                    values[each.name] = each.metadata["read"](_trimmed(text))
                 elif each.name in required:
                     problems.append(f"{each.metadata['variable']} is not set; {_fix(each)}")
             except ValueError:

@@ -76,10 +76,30 @@ def test_every_variable_is_ours_by_prefix_or_known_by_name() -> None:
         ("INTERMEZZO_PUBLIC_URL", "ftp://mcp.example.com"),
         ("INTERMEZZO_PUBLIC_URL", "https://mcp.example.com/#a"),
         ("INTERMEZZO_PUBLIC_URL", "https:///mcp"),
+        ("INTERMEZZO_PUBLIC_URL", "https://mcp.example.com/a mcp"),
+        ("INTERMEZZO_PUBLIC_URL", 'https://mcp.example.com/"'),
+        ("INTERMEZZO_PUBLIC_URL", "https://ada:secret@mcp.example.com/mcp"),
+        ("INTERMEZZO_PUBLIC_URL", "https://mcp.example.com/mcp?a=1"),
+        ("INTERMEZZO_PUBLIC_URL", "https://mcp.example.com/mcp?"),
+        ("INTERMEZZO_PUBLIC_URL", "https://mcp.example.com:port/mcp"),
+        ("INTERMEZZO_PUBLIC_URL", "https://mcp.example.com\\@evil.example.com/mcp"),
+        ("INTERMEZZO_JWT_ISSUER", "https://ada:secret@login.example.com/"),
+        ("INTERMEZZO_AUTHORIZATION_SERVERS", "https://login.example.com/#a"),
         ("INTERMEZZO_ALLOWED_HOSTS", ":80"),
         ("INTERMEZZO_ALLOWED_HOSTS", "[::1"),
+        ("INTERMEZZO_ALLOWED_HOSTS", "https://agents.example.com"),
+        ("INTERMEZZO_ALLOWED_HOSTS", "*.example.com"),
+        ("INTERMEZZO_ALLOWED_HOSTS", "agents.example.com/mcp"),
+        ("INTERMEZZO_ALLOWED_HOSTS", "agents.example.com:port"),
+        ("INTERMEZZO_ALLOWED_HOSTS", "agents.example.com:"),
+        ("INTERMEZZO_ALLOWED_HOSTS", "ada@agents.example.com"),
+        ("INTERMEZZO_ALLOWED_HOSTS", "agents example.com"),
         ("INTERMEZZO_ALLOWED_ORIGINS", "app.example.com"),
         ("INTERMEZZO_ALLOWED_ORIGINS", "https://app.example.com/page"),
+        ("INTERMEZZO_ALLOWED_ORIGINS", "https://*.example.com"),
+        ("INTERMEZZO_ALLOWED_ORIGINS", "https://ada:secret@app.example.com"),
+        ("INTERMEZZO_ALLOWED_ORIGINS", "https://app.example.com?a=1"),
+        ("INTERMEZZO_ALLOWED_ORIGINS", "https://app.example.com:443"),
         ("INTERMEZZO_MAX_BODY_BYTES", "4MiB"),
         ("INTERMEZZO_MAX_BODY_BYTES", "-1"),
         ("INTERMEZZO_CALL_TIMEOUT", "0"),
@@ -120,15 +140,38 @@ def test_every_problem_is_told_at_once_each_with_its_fix() -> None:
     ]
 
 
-@pytest.mark.parametrize("blank", ["", "  "])
-def test_a_blank_variable_is_a_missing_one(blank: str) -> None:
+def test_an_empty_variable_is_a_missing_one() -> None:
     told = problems(
-        {"DATABASE_URL": blank, "REQUEST_STATE_KEYS": blank}, "database_url", "request_state_keys"
+        {"DATABASE_URL": "", "REQUEST_STATE_KEYS": ""}, "database_url", "request_state_keys"
     )
     assert told == [
         "DATABASE_URL is not set; set it to a PostgreSQL connection string.",
         "REQUEST_STATE_KEYS is not set; `python -m handler key` makes a key for it.",
     ]
+
+
+@pytest.mark.parametrize("variable", variables())
+def test_a_blank_variable_is_a_mistake_that_opens_nothing(variable: str) -> None:
+    (problem,) = problems({variable: "  "})
+    assert problem.startswith(f"{variable} is '  '; ")
+
+
+@pytest.mark.parametrize(
+    "variable",
+    [
+        "REQUEST_STATE_KEYS",
+        "INTERMEZZO_ALLOWED_HOSTS",
+        "INTERMEZZO_ALLOWED_ORIGINS",
+        "INTERMEZZO_API_KEYS",
+        "INTERMEZZO_AUTHORIZATION_SERVERS",
+        "INTERMEZZO_JWT_ALGORITHMS",
+        "INTERMEZZO_JWT_SCOPES",
+    ],
+)
+def test_a_list_of_nothing_is_a_mistake_that_opens_nothing(variable: str) -> None:
+    name = "request_state_keys" if variable == "REQUEST_STATE_KEYS" else ""
+    (problem,) = problems({variable: " , ,"}, name)
+    assert problem.startswith(f"{variable} is ' , ,'; ")
 
 
 def test_a_weak_key_is_refused_with_the_command_that_makes_one_and_is_not_shown() -> None:
