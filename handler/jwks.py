@@ -9,6 +9,7 @@ import json
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -92,12 +93,12 @@ class Jwks:
         async with self._lock:
             if self._now() < self._next:
                 return
-            self._next = self._now() + RETRY
             try:
                 async with asyncio.timeout(PATIENCE):
                     keys = parse(await self._read())
             except (OSError, TimeoutError, ValueError) as error:
                 _log.warning("the issuer's keys can't be read: %s", type(error).__name__)
+                self._next = self._now() + RETRY  # from now on: it may have taken its time
                 return
             self._keys, self._made = keys, {}
             self._confirmed, self._next = self._now(), self._now() + PAUSE
@@ -135,31 +136,34 @@ def parse(data: bytes) -> list[dict[str, Any]]:
 def from_file(path: Path) -> Read:
     """Reads a key set from a file."""
 
-    async def read() -> bytes:
-        with await asyncio.to_thread(path.open, "rb") as file:
+    def contents() -> bytes:
+        with path.open("rb") as file:
             return _bounded(file.read(MOST_BYTES + 1))
 
-    return read
+    return _threaded(contents)
 
 
 def from_url(url: str) -> Read:
     """Reads a key set over HTTP. A redirect is not followed: the operator named the place."""
 
+    def answer() -> bytes:
+        from urllib.request import Request  # where no key is read, not needed
+
+        from handler.fetch import fetch
+
+        return fetch(Request(url), patience=PATIENCE, most=MOST_BYTES)
+
+    return _threaded(answer)
+
+
+def _threaded(work: Callable[[], bytes]) -> Read:
+    # Of its own: nodes at work must not keep keys from being read.
+    reader = ThreadPoolExecutor(2, thread_name_prefix="keys")
+
     async def read() -> bytes:
-        return await asyncio.to_thread(_fetch, url)
+        return await asyncio.get_running_loop().run_in_executor(reader, work)
 
     return read
-
-
-def _fetch(url: str) -> bytes:
-    from urllib.request import HTTPRedirectHandler, build_opener  # where no key is read, not needed
-
-    class Never(HTTPRedirectHandler):
-        def redirect_request(self, *args: Any, **kwargs: Any) -> None:
-            return None
-
-    with build_opener(Never).open(url, timeout=PATIENCE) as response:
-        return _bounded(response.read(MOST_BYTES + 1))
 
 
 def _bounded(data: bytes) -> bytes:
@@ -174,7 +178,7 @@ def _verifies(key: object) -> bool:
     members = cast("dict[str, Any]", key)
     operations = members.get("key_ops", ["verify"])
     return (
-        members.get("kty") in {kty for kty, _ in KEY_TYPES.values()}
+        members.get("kty") in [kty for kty, _ in KEY_TYPES.values()]
         and members.get("use", "sig") == "sig"
         and isinstance(operations, list)
         and "verify" in operations

@@ -14,14 +14,16 @@ import hmac
 import json
 import logging
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from http.client import HTTPException
+from typing import Any, Final, cast
+from urllib.error import HTTPError
+from urllib.request import Request
 
+from handler.fetch import fetch
 from handler.settings import SettingsError
 
 FRESH: Final = 300.0
@@ -32,6 +34,9 @@ RECENT: Final = 5.0
 
 _SECONDS: Final = 3.0
 """For an answer. Where there is no way to Secrets Manager, there is none."""
+
+_MOST_BYTES: Final = 512 * 1024
+"""Of an answer. A secret has no more than an eighth of that."""
 
 _SERVICE: Final = "secretsmanager"
 _log: Final = logging.getLogger("intermezzo")
@@ -128,9 +133,11 @@ class Credentials:
         try:
             if address:
                 token = environ.get("AWS_CONTAINER_AUTHORIZATION_TOKEN", "")
-                given = _answer(urllib.request.Request(address, headers={"Authorization": token}))
+                given = _answer(Request(address, headers={"Authorization": token}))
                 return cls(
-                    key_id=given["AccessKeyId"], key=given["SecretAccessKey"], token=given["Token"]
+                    key_id=_text(given, "AccessKeyId"),
+                    key=_text(given, "SecretAccessKey"),
+                    token=_text(given, "Token"),
                 )
             return cls(
                 key_id=environ["AWS_ACCESS_KEY_ID"],
@@ -159,9 +166,9 @@ def read(arn: str, environ: Mapping[str, str]) -> str:
     }
     signed = sign(headers, body, Credentials.of(environ), region, datetime.now(UTC))
     try:
-        answer = _answer(urllib.request.Request(url, data=body, headers=signed, method="POST"))
-        return answer["SecretString"]
-    except urllib.error.HTTPError as error:
+        answer = _answer(Request(url, data=body, headers=signed, method="POST"))
+        return _text(answer, "SecretString")
+    except HTTPError as error:
         raise SecretError(f"The secret {arn} can't be read: {_kind(error)}.") from error
     except (KeyError, ValueError) as error:
         raise SecretError(f"The secret {arn} holds no text.") from error
@@ -195,14 +202,26 @@ def sign(
     return headers
 
 
-def _answer(request: urllib.request.Request) -> dict[str, Any]:
-    with urllib.request.urlopen(request, timeout=_SECONDS) as answer:
-        return json.loads(answer.read())
+def _answer(request: Request) -> dict[str, Any]:
+    return _object(fetch(request, patience=_SECONDS, most=_MOST_BYTES))
 
 
-def _kind(error: urllib.error.HTTPError) -> str:
+def _object(data: bytes) -> dict[str, Any]:
+    value = json.loads(data)
+    if not isinstance(value, dict):
+        raise ValueError("no JSON object")
+    return cast("dict[str, Any]", value)
+
+
+def _text(members: Mapping[str, Any], name: str) -> str:
+    if not isinstance(value := members[name], str):
+        raise ValueError("no text")
+    return value
+
+
+def _kind(error: HTTPError) -> str:
     """What Secrets Manager calls the problem, such as AccessDeniedException."""
     try:
-        return json.loads(error.read())["__type"].rpartition("#")[2]
-    except (KeyError, ValueError, OSError):
+        return _text(_object(error.read(_MOST_BYTES)), "__type").rpartition("#")[2]
+    except (KeyError, ValueError, OSError, HTTPException):
         return f"HTTP {error.code}"

@@ -83,12 +83,15 @@ def _base64(data: bytes) -> str:
 
 @dataclass
 class Published:
-    """A key set at a URL. Setting `status` breaks it."""
+    """A key set at a URL. Setting `status` breaks it; clearing `answers` makes it hang, and `raw`
+    is what it says in the place of HTTP."""
 
     url: str
     body: bytes
     status: int = 200
     fetches: list[str] = field(default_factory=list[str])
+    answers: threading.Event = field(default_factory=threading.Event)
+    raw: bytes = b""
 
 
 @contextmanager
@@ -98,6 +101,10 @@ def published(body: bytes) -> Generator[Published]:
     class Serve(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             here.fetches.append(self.path)
+            here.answers.wait()
+            if here.raw:
+                self.wfile.write(here.raw)
+                return
             self.send_response(here.status)
             if here.status // 100 == 3:
                 self.send_header("Location", f"{here.url}/elsewhere")
@@ -110,11 +117,13 @@ def published(body: bytes) -> Generator[Published]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Serve)
     here = Published(f"http://127.0.0.1:{server.server_port}/jwks", body)
+    here.answers.set()
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:
         yield here
     finally:
+        here.answers.set()
         server.shutdown()
         thread.join(10)
         server.server_close()

@@ -2,10 +2,14 @@
 
 import asyncio
 import logging
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from handler import jwks
 from handler.jwks import (
     FRESH,
     KEPT,
@@ -120,6 +124,43 @@ async def test_an_issuer_that_is_down_is_asked_now_and_then_only() -> None:
     assert source.reads <= 3
 
 
+async def test_an_issuer_that_hangs_costs_one_request_its_patience_and_no_other_any(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(jwks, "PATIENCE", 0.5)
+    ahead = 0.0
+    with published(key_set(A)) as here:
+        keys = Jwks(from_url(here.url), now=lambda: time.monotonic() + ahead)
+        assert await keys.key("a", "RS256")
+        here.answers.clear()
+        ahead = FRESH + 1
+
+        async def seconds() -> float:
+            began = time.monotonic()
+            assert await keys.key("a", "RS256")
+            return time.monotonic() - began
+
+        at_once = await asyncio.gather(*(seconds() for _ in range(20)))
+        after = [await seconds() for _ in range(20)]
+        assert sum(each > 0.1 for each in at_once) == 1
+        assert max(after) < 0.1
+        assert len(here.fetches) == 2
+
+
+async def test_nodes_that_take_every_thread_keep_no_key_from_being_read(tmp_path: Path) -> None:
+    (tmp_path / "jwks.json").write_bytes(key_set(A))
+    loop, free = asyncio.get_running_loop(), threading.Event()
+    loop.set_default_executor(ThreadPoolExecutor(1))
+    node = loop.run_in_executor(None, free.wait)
+    try:
+        with published(key_set(A)) as here:
+            for read in (from_url(here.url), from_file(tmp_path / "jwks.json")):
+                assert await asyncio.wait_for(read(), 5)
+    finally:
+        free.set()
+        await node
+
+
 async def test_without_an_id_the_only_key_that_fits_is_taken() -> None:
     source = Source(A, public(ec_key(), kid="e"))
     assert await source.knows(None, "RS256")
@@ -156,6 +197,7 @@ async def test_a_key_that_is_broken_is_passed_over(caplog: pytest.LogCaptureFixt
         b'{"keys": [5]}',
         b"[" * 100_000,
         b"\xff",
+        b'{"keys": [{"kty": []}]}',
     ],
 )
 def test_what_is_no_key_set_is_told_as_such(body: bytes) -> None:
@@ -187,3 +229,20 @@ async def test_a_url_is_read_and_a_redirect_is_not_followed(
         with pytest.raises(Unreachable):
             await Jwks(from_url(here.url)).key("a", "RS256")
         assert here.fetches == ["/jwks"] * 3
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"\r\n",
+        b"nonsense\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\n[",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n[",
+        b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 200 + b"\r\n",
+    ],
+)
+async def test_an_answer_that_is_no_http_leaves_no_keys_to_go_by(raw: bytes) -> None:
+    with published(b"") as here:
+        here.raw = raw
+        with pytest.raises(Unreachable):
+            await Jwks(from_url(here.url)).key("a", "RS256")

@@ -158,6 +158,34 @@ def test_what_went_wrong_is_said_with_the_secret_and_a_way_out(vault: Vault) -> 
         read(arn, vault.environ)
 
 
+@pytest.mark.parametrize("refuses", ["", "InternalServiceError"])
+@pytest.mark.parametrize("answers", [[], 5, "SecretString", {}, {"SecretString": None}])
+def test_an_answer_of_another_shape_leaves_a_secret_as_it_was(
+    vault: Vault, refuses: str, answers: object
+) -> None:
+    now = [0.0]
+    secrets = Secrets(vault.environ, clock=lambda: now[0])
+    arn = vault.keep("keys", "first")
+    assert secrets.value(arn) == "first"
+    now[0], vault.refuses, vault.answers = FRESH + 1, refuses, answers
+    assert secrets.value(arn) == "first"
+    with pytest.raises(SecretError, match=r"HTTP 400" if refuses else "holds no text"):
+        read(arn, vault.environ)
+
+
+@pytest.mark.parametrize("raw", [b"\r\n", b"nonsense", b"HTTP/1.1 200 OK\r\nX\r\n\r\n"])
+def test_what_is_no_http_leaves_a_secret_as_it_was(vault: Vault, raw: bytes) -> None:
+    now = [0.0]
+    secrets = Secrets(vault.environ, clock=lambda: now[0])
+    arn = vault.keep("keys", "first")
+    assert secrets.value(arn) == "first"
+    now[0], vault.raw = FRESH + 1, raw
+    assert secrets.value(arn) == "first"
+    address = {**vault.environ, "AWS_CONTAINER_CREDENTIALS_FULL_URI": f"{vault.url}/credentials"}
+    with pytest.raises(SecretError, match="no AWS credentials"):
+        read(arn, address)
+
+
 def test_an_arn_is_not_taken_for_a_key() -> None:
     settings = Settings.from_environ({"REQUEST_STATE_KEYS": f"{ARN}keys-AbCdEf"})
     assert settings.request_state_keys == (f"{ARN}keys-AbCdEf",)

@@ -18,6 +18,8 @@ class Vault:
 
     Attributes:
         refuses: the kind of error that every request gets, when there is one.
+        answers: the body of every answer, when it is not what it should be.
+        raw: what comes in the place of HTTP, when something does.
         credentials: what a container's credentials are asked with, once they are.
     """
 
@@ -26,6 +28,8 @@ class Vault:
     requests: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
     refuses: str = ""
     credentials: str = ""
+    answers: Any = None
+    raw: bytes = b""
 
     @property
     def environ(self) -> dict[str, str]:
@@ -42,7 +46,9 @@ class Vault:
         self.secrets[f"{ARN}{name}-AbCdEf"] = value
         return f"{ARN}{name}-AbCdEf"
 
-    def answer(self, body: Any) -> tuple[int, dict[str, Any]]:
+    def answer(self, body: Any) -> tuple[int, Any]:
+        if self.answers is not None:
+            return 400 if self.refuses else 200, self.answers
         if self.refuses:
             return 400, {"__type": self.refuses, "Message": "no"}
         if body["SecretId"] not in self.secrets:
@@ -62,7 +68,10 @@ def vault() -> Iterator[Vault]:
             here.credentials = self.headers["Authorization"]
             self._send(200, {"AccessKeyId": "ASIA", "SecretAccessKey": "key", "Token": "token"})
 
-        def _send(self, status: int, content: dict[str, Any]) -> None:
+        def _send(self, status: int, content: Any) -> None:
+            if here.raw:
+                self.wfile.write(here.raw)
+                return
             body = json.dumps(content).encode()
             self.send_response(status)
             self.send_header("Content-Length", str(len(body)))
