@@ -8,6 +8,9 @@ import asyncio
 import inspect
 import os
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -50,6 +53,8 @@ class CustomAuth:
         ]
         self._rules = Rules(auth)
         self._challenge = challenge
+        # Of its own: nodes at work must not keep callers from being identified.
+        self._threads = ThreadPoolExecutor(thread_name_prefix="authenticate")
 
     @classmethod
     def load(cls, project: Project, *, challenge: Challenge) -> "CustomAuth":
@@ -113,7 +118,8 @@ class CustomAuth:
             values[name] = await value if inspect.isawaitable(value) else value
         if inspect.iscoroutinefunction(self._authenticate):
             return await self._authenticate(**values)
-        said = await asyncio.to_thread(self._authenticate, **values)
+        work = partial(copy_context().run, self._authenticate, **values)
+        said = await asyncio.get_running_loop().run_in_executor(self._threads, work)
         return await said if inspect.isawaitable(said) else said
 
     def _denied(self, error: Any) -> Refusal:

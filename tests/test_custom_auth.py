@@ -1,7 +1,10 @@
 """LangGraph's custom auth: who calls, and what the rules let that caller keep and resume."""
 
+import asyncio
 import json
 import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +115,34 @@ async def test_authenticate_gets_whatever_it_asks_for(database: str, tmp_path: P
     async with deployment(database, config) as here:
         here.http.params = {"a": "b"}
         assert result(await here.call("asks", ADA))["resultType"] == "input_required"
+
+
+THREADED = """
+from langgraph_sdk import Auth
+from core import account
+
+auth = Auth()
+
+
+@auth.authenticate
+def authenticate(authorization):
+    assert account.current().correlation
+    return "ada"
+"""
+
+
+async def test_nodes_that_take_every_thread_keep_nobody_from_being_identified(
+    database: str, tmp_path: Path
+) -> None:
+    loop, free = asyncio.get_running_loop(), threading.Event()
+    loop.set_default_executor(ThreadPoolExecutor(1))
+    node = loop.run_in_executor(None, free.wait)
+    try:
+        async with deployment(database, project(tmp_path, authenticate=THREADED)) as here:
+            assert result(await asyncio.wait_for(here.post("tools/list"), 5))["tools"]
+    finally:
+        free.set()
+        await node
 
 
 FORMS = {
