@@ -142,10 +142,11 @@ class _Mcp(_Place):
         body = Body(http, headers, self._resources.settings.max_body_bytes)
         try:
             caller = await self._caller(Visit(http, headers, body))
-        except Refusal as refusal:
+        except Exception as error:
             # Clients drop an error without the id, and hear none while they are still sending.
             with suppress(BodyTooLarge):
                 identifier = readable_id(await body.read())
+                refusal = _refusal(error)
                 return Refused(refusal=refusal, id=identifier, modern=is_modern(headers))
             raise
         return decode(headers, await body.read(), caller=caller)
@@ -172,7 +173,7 @@ class _Mcp(_Place):
                 account.current().outcome = "accepted"
                 answer = ACCEPTED
             case Refused():
-                answer = _failed(message.refusal, message)
+                answer = _refused(message.refusal, message)
             case Request():
                 _note(message)
                 try:
@@ -227,18 +228,24 @@ def _response(answer: Answer, further: Mapping[str, str] | None = None) -> Respo
     return Response(answer.body, answer.status, {**answer.headers, **(further or {})}, media_type)
 
 
-def _failed(error: Exception, message: Request | Refused | None) -> Answer:
-    """The answer to a request that an exception ended, by the rules of the client's era as far as
-    that is known. Every exception ends here.
-    """
-    here = account.current()
+def _failed(error: Exception, message: Request | None) -> Answer:
+    """The answer to a request that an exception ended."""
     if isinstance(error, ClientDisconnect):
-        here.outcome = "abandoned"
+        account.current().outcome = "abandoned"
         return ABANDONED
+    return _refused(_refusal(error), message)
+
+
+def _refusal(error: Exception) -> Refusal:
+    """What a client is told of an exception. Every exception ends here."""
     if isinstance(error, InternalError):
-        refusal = _fault(error, error.message)
-    else:
-        refusal = error if isinstance(error, Refusal) else _fault(error, "Internal error")
+        return _fault(error, error.message)
+    return error if isinstance(error, Refusal) else _fault(error, "Internal error")
+
+
+def _refused(refusal: Refusal, message: Request | Refused | None) -> Answer:
+    """A refusal by the rules of the client's era, as far as that is known."""
+    here = account.current()
     here.outcome, here.code, here.reason = "refused", refusal.code, refusal.reason
     identifier, modern = (message.id, message.modern) if message else (None, True)
     return failure(refusal, identifier=identifier, modern=modern)

@@ -215,12 +215,16 @@ def test_a_source_that_is_half_made_serves_nothing_on_lambda(database: str, tmp_
     broken = tmp_path / "langgraph.json"
     agent = f"{EXAMPLES.parent}/agents/greeter.py:graph"
     broken.write_text(json.dumps({"graphs": {"greeter": agent}, "auth": {"path": "./a.py:auth"}}))
-    halves = (
-        {"INTERMEZZO_JWT_ISSUER": "https://login.example.com/"},
-        {"INTERMEZZO_GATEWAY": "iam", "INTERMEZZO_API_KEYS": f"ada:{KEY}"},
-        {"INTERMEZZO_CONFIG": str(broken)},
-    )
-    for half in halves:
+    none = tmp_path / "none.json"
+    none.write_text("{")
+    # What is wrong with settings alone is found before there is an application.
+    halves: list[tuple[int, dict[str, str]]] = [
+        (500, {"INTERMEZZO_JWT_ISSUER": "https://login.example.com/"}),
+        (500, {"INTERMEZZO_GATEWAY": "iam", "INTERMEZZO_API_KEYS": f"ada:{KEY}"}),
+        (200, {"INTERMEZZO_CONFIG": str(broken)}),
+        (200, {"INTERMEZZO_CONFIG": str(none)}),
+    ]
+    for expected, half in halves:
         environ = {
             "DATABASE_URL": database,
             "REQUEST_STATE_KEYS": KEY,
@@ -229,7 +233,11 @@ def test_a_source_that_is_half_made_serves_nothing_on_lambda(database: str, tmp_
         }
         process = Process(environ)
         try:
-            _, answer = call(process, http_api, IAM)
+            status, answer = call(process, http_api, IAM)
         finally:
             process.close()
-        assert answer["error"]["message"] == "Internal error", half
+        error = answer["error"]
+        assert (status, error["code"], error["message"]) == (expected, -32603, "Internal error")
+        if status == 200:  # clients read no other
+            assert answer["id"] == 7
+            assert error["data"]["correlationId"]
