@@ -8,6 +8,7 @@ an answer is given; the platform freezes the process then.
 """
 
 import asyncio
+import base64
 import importlib
 import json
 import logging
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from core.errors import InternalError
 from handler import logs
 from handler.app import BUFFERED, DEADLINE, PATH, build
+from handler.request import readable_id
 from handler.resources import Resources, with_store
 from handler.response import failure
 from handler.settings import Settings
@@ -75,7 +77,9 @@ class Process:
             with self._turn:
                 asyncio.set_event_loop(self._loop)
                 answer = self._adapter(_without_stage(event), context)
-            return answer if _passes(answer) else _error(200, "The answer is too large.")
+            if _passes(answer):
+                return answer
+            return _error(200, "The answer is too large.", readable_id(_body(event)))
         except Exception:
             _log.exception("the event could not be answered")
             return _error(500, "Internal error")
@@ -95,13 +99,16 @@ class Process:
         async def migrated(store: "Store") -> list[str]:
             return await migrate(store.conninfo(), schema=store.schema)
 
-        def applied() -> list[str]:
-            return self._run(with_store(self._settings(), migrated))
+        applied: list[str] = []
+
+        def work() -> None:
+            applied.extend(self._run(with_store(self._settings(), migrated)))
 
         if is_request(event):
-            deploy(event, applied)
-            return {"applied": []}
-        return {"applied": applied()}
+            deploy(event, work)
+        else:
+            work()
+        return {"applied": applied}
 
     def close(self) -> None:
         """Closes what was opened. The process can go on: it opens again what it needs."""
@@ -155,9 +162,16 @@ def _passes(answer: dict[str, Any]) -> bool:
     return len(json.dumps(answer, ensure_ascii=False).encode()) <= LARGEST
 
 
-def _error(status: int, message: str) -> dict[str, Any]:
+def _body(event: dict[str, Any]) -> bytes:
+    body: str = event.get("body") or ""
+    return base64.b64decode(body) if event.get("isBase64Encoded") else body.encode()
+
+
+def _error(
+    status: int, message: str, identifier: str | int | float | None = None
+) -> dict[str, Any]:
     """The answer to an event that there is no other answer to."""
-    body = failure(InternalError(message), identifier=None, modern=True).body
+    body = failure(InternalError(message), identifier=identifier, modern=True).body
     headers = {"content-type": "application/json"}
     return {"statusCode": status, "headers": headers, "body": body.decode()}
 

@@ -14,6 +14,7 @@ from core.protocol import LATEST
 from handler import lambdas
 from handler.lambdas import Process
 from tests.clock import move
+from tests.gateways import shape
 from tests.served import EXAMPLES, KEY, META
 from tests.sessions import Sessions
 
@@ -201,19 +202,20 @@ def test_a_notification_is_202(process: Process) -> None:
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("change", "status", "code"),
     [
-        {"headers": None, "body": None},
-        {"body": None},
-        {"body": ""},
+        ({"headers": None, "body": None}, 415, -32600),
+        ({"headers": None}, 415, -32600),
+        ({"body": None}, 400, -32700),
+        ({"body": ""}, 400, -32700),
     ],
 )
 def test_an_event_that_lacks_something_is_a_bad_request(
-    process: Process, change: dict[str, Any]
+    process: Process, change: dict[str, Any], status: int, code: int
 ) -> None:
     answer = process.endpoint({**http_api(message("tools/list")), **change}, Context())
-    assert answer["statusCode"] in (200, 400, 415)
-    assert json.loads(answer["body"])["error"]
+    assert answer["statusCode"] == status
+    assert json.loads(answer["body"])["error"]["code"] == code
 
 
 @pytest.mark.parametrize("event", [{}, {"detail-type": "Scheduled Event"}, {"version": "2.0"}])
@@ -266,6 +268,31 @@ def test_migrate_brings_an_empty_database_up_once(empty_database: str) -> None:
     process.close()
     assert first["applied"]
     assert second == {"applied": []}
+
+
+def test_migrate_says_what_it_did_to_whoever_asks_for_it_in_a_deployment(
+    empty_database: str,
+) -> None:
+    process = Process({"DATABASE_URL": empty_database})
+    event = {**shape("deployment"), "ResponseURL": "data:,"}  # that every answer reaches
+    assert process.migrate(event, Context())["applied"]
+    assert process.migrate(event, Context()) == {"applied": []}
+    process.close()
+
+
+@pytest.mark.parametrize("encoded", [True, False])
+def test_an_answer_that_is_too_large_for_the_platform_keeps_its_id(
+    process: Process, monkeypatch: pytest.MonkeyPatch, encoded: bool
+) -> None:
+    monkeypatch.setattr(lambdas, "LARGEST", 100)
+    event = http_api(message("tools/list"))
+    if encoded:
+        body = base64.b64encode(event["body"].encode()).decode()
+        event = {**event, "body": body, "isBase64Encoded": True}
+    answer = process.endpoint(event, Context())
+    told = json.loads(answer["body"])
+    assert (answer["statusCode"], told["id"]) == (200, 1)
+    assert told["error"]["message"] == "The answer is too large."
 
 
 def test_the_entry_points_are_those_of_one_process() -> None:
