@@ -32,7 +32,7 @@ from handler.events import EVENT_STREAM, Events, streamed
 from handler.headers import Headers
 from handler.param_headers import check_param_headers
 from handler.presence import while_present
-from handler.refusals import BodyTooLarge, MethodNotAllowed, NotFound
+from handler.refusals import BodyTooLarge, BodyTooSlow, MethodNotAllowed, NotFound
 from handler.request import Notification, Refused, decode, is_modern, readable_id
 from handler.resource_metadata import MAX_AGE, WELL_KNOWN
 from handler.resources import Resources
@@ -123,28 +123,30 @@ class _Mcp(_Place):
         return response
 
     async def _respond(self, http: HttpRequest, headers: Headers, started: float) -> Response:
+        deadline = started + self._resources.settings.call_timeout
+        deadline = min(deadline, http.scope.get(DEADLINE, deadline))
         try:
-            message = await self._message(http, headers)
+            message = await self._message(http, headers, deadline)
         except Exception as error:
             return _response(_logged(_failed(error, None), started))
         events = _events(http, headers, message)
-        answering = self._answer(http, headers, message, started, events)
+        answering = self._answer(http, headers, message, started, deadline, events)
         if events is None:
             return _response(await answering)
         return await streamed(answering, events, _response)
 
     async def _message(
-        self, http: HttpRequest, headers: Headers
+        self, http: HttpRequest, headers: Headers, deadline: float
     ) -> Request | Notification | Refused:
         """What was sent: rungs 2 to 11 of `handler.request`."""
         if http.method != "POST":
             raise MethodNotAllowed("Only POST is answered here.")
-        body = Body(http, headers, self._resources.settings.max_body_bytes)
+        body = Body(http, headers, self._resources.settings.max_body_bytes, deadline)
         try:
             caller = await self._caller(Visit(http, headers, body))
         except Exception as error:
             # Clients drop an error without the id, and hear none while they are still sending.
-            with suppress(BodyTooLarge):
+            with suppress(BodyTooLarge, BodyTooSlow):
                 identifier = readable_id(await body.read())
                 refusal = _refusal(error)
                 return Refused(refusal=refusal, id=identifier, modern=is_modern(headers))
@@ -164,10 +166,9 @@ class _Mcp(_Place):
         headers: Headers,
         message: Request | Notification | Refused,
         started: float,
+        deadline: float,
         events: Events | None,
     ) -> Answer:
-        deadline = started + self._resources.settings.call_timeout
-        deadline = min(deadline, http.scope.get(DEADLINE, deadline))
         match message:
             case Notification():
                 account.current().outcome = "accepted"

@@ -1,11 +1,14 @@
-"""A request's body, of which no more than a bound is ever held."""
+"""A request's body, of which no more than a bound is ever held, and no longer waited for than for
+an answer."""
 
+import asyncio
+import time
 from typing import Final
 
 from starlette.requests import Request
 
 from handler.headers import Headers
-from handler.refusals import BodyTooLarge
+from handler.refusals import BodyTooLarge, BodyTooSlow
 
 PATIENCE: Final = 4
 """How many times the bound is read and dropped: a client that is still sending when the connection
@@ -13,26 +16,36 @@ closes does not get to read why."""
 
 
 class Body:
-    """The body of one request, read when somebody first asks for it."""
+    """The body of one request, read when somebody first asks for it.
 
-    def __init__(self, http: Request, headers: Headers, limit: int) -> None:
+    Args:
+        limit: bytes.
+        deadline: seconds of `time.monotonic()`.
+    """
+
+    def __init__(self, http: Request, headers: Headers, limit: int, deadline: float) -> None:
         self._http = http
         self._headers = headers
         self._limit = limit
-        self._read: bytes | BodyTooLarge | None = None
+        self._deadline = deadline
+        self._read: bytes | BodyTooLarge | BodyTooSlow | None = None
 
     async def read(self) -> bytes:
         """The whole body; the same however often it is asked for.
 
         Raises:
             BodyTooLarge: as `read_body`.
+            BodyTooSlow: the deadline came first.
         """
         if self._read is None:
             try:
-                self._read = await read_body(self._http, self._headers, self._limit)
+                async with asyncio.timeout(self._deadline - time.monotonic()):
+                    self._read = await read_body(self._http, self._headers, self._limit)
+            except TimeoutError:
+                self._read = BodyTooSlow("The body did not come in time. Send it again.")
             except BodyTooLarge as refusal:
                 self._read = refusal
-        if isinstance(self._read, BodyTooLarge):
+        if not isinstance(self._read, bytes):
             raise self._read
         return self._read
 

@@ -7,6 +7,7 @@
     ├── ForeignOrigin          403
     ├── NotFound               404
     ├── MethodNotAllowed       405
+    ├── BodyTooSlow            408
     ├── BodyTooLarge           413
     ├── UnsupportedMediaType   415
     └── UnknownHost            421
@@ -68,6 +69,13 @@ class MethodNotAllowed(HttpRefusal):
 
     status = 405
     headers = MappingProxyType({"allow": "POST"})
+
+
+class BodyTooSlow(HttpRefusal):
+    """What is still to come is not waited for."""
+
+    status = 408
+    headers = MappingProxyType({"connection": "close"})
 
 
 class BodyTooLarge(HttpRefusal):

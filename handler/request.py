@@ -9,7 +9,7 @@ every rung below; the first that fails is the answer.
      1  Origin, Host                403, 421   `handler.doors`
      2  HTTP method                 405        `handler.app`
      3  identity                    401, 403   `handler.identity`
-     4  size                        413        `handler.app`, before the body is read
+     4  size, time                  413, 408   `handler.body`
      5  media type                  415
      6  JSON                        -32700, and what `handler.payload` calls a fault
      7  envelope                    -32600     one JSON-RPC 2.0 message with a usable id

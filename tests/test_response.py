@@ -20,6 +20,7 @@ from core.errors import (
 )
 from handler.refusals import (
     BodyTooLarge,
+    BodyTooSlow,
     ForeignOrigin,
     MethodNotAllowed,
     NotFound,
@@ -45,6 +46,7 @@ HTTP = [
     (NotFound("x"), 404),
     (MethodNotAllowed("x"), 405),
     (BodyTooLarge("x"), 413),
+    (BodyTooSlow("x"), 408),
     (UnsupportedMediaType("x"), 415),
     (UnknownHost("x"), 421),
 ]

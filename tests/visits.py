@@ -1,5 +1,6 @@
 """Requests as a source of identity sees them."""
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -41,7 +42,7 @@ def visit(
         receive,
     )
     headers = Headers(lines)
-    return Visit(http, headers, Body(http, headers, limit))
+    return Visit(http, headers, Body(http, headers, limit, time.monotonic() + 60))
 
 
 def bearer(token: str) -> tuple[str, str]:
