@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import uvicorn  # of the `local` extra: a Lambda artifact has neither it nor this file
 from starlette.types import ASGIApp
 from uvicorn.loops.auto import auto_loop_factory
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from core.protocol import CAPABILITIES_KEY, LATEST, VERSION_KEY
 from handler import __version__
@@ -35,6 +36,9 @@ PATIENCE: Final = 5
 KEEP_ALIVE: Final = 75
 """Seconds for which an idle connection stays: longer than a load balancer, which keeps one for 60,
 or it would send a request into one that is being closed."""
+
+MOST_HEADER_BYTES: Final = 64 * 1024
+"""Of a request, or of what stands between the parts of its body."""
 
 LOOP: Final = auto_loop_factory()
 """Makes the event loop to serve in: uvloop's where that is installed."""
@@ -75,6 +79,7 @@ def configured(app: ASGIApp) -> uvicorn.Config:
     """How an application is served."""
     return uvicorn.Config(
         app,
+        http=_Protocol,
         lifespan="off",
         log_config=None,
         log_level="warning",
@@ -83,6 +88,26 @@ def configured(app: ASGIApp) -> uvicorn.Config:
         timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=GRACE,
     )
+
+
+class _Protocol(HttpToolsProtocol):
+    """Ends a connection over which too much comes that is no body: the parser keeps all of that."""
+
+    _kept = 0
+
+    def data_received(self, data: bytes) -> None:
+        self._kept += len(data)
+        super().data_received(data)
+        if self._kept > MOST_HEADER_BYTES and not self.transport.is_closing():
+            self.send_400_response("The header fields are too large.")
+
+    def on_headers_complete(self) -> None:
+        self._kept = 0
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._kept = 0
+        super().on_body(body)
 
 
 class _Server(uvicorn.Server):
