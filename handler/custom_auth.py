@@ -7,6 +7,7 @@ resume (`handler.thread_rules`).
 import asyncio
 import inspect
 import os
+import re
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -41,6 +42,13 @@ _PARAMETERS: Final[Mapping[str, Callable[[Visit], Any]]] = {
     "body": lambda visit: _body(visit),
 }
 """What an `authenticate` may ask for by the name of a parameter."""
+
+_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+")
+_VALUE: Final = re.compile(r"[\t\x20-\x7e]*")
+"""What the name and the value of a field may hold: RFC 9110 (5.1, 5.5)."""
+
+_OF_A_BODY: Final = frozenset(("content-length", "content-type", "transfer-encoding"))
+"""Fields that describe a body, which is ours."""
 
 
 class CustomAuth:
@@ -123,11 +131,16 @@ class CustomAuth:
         return await said if inspect.isawaitable(said) else said
 
     def _denied(self, error: Any) -> Refusal:
-        """The refusal that an HTTP exception stands for; its detail is meant for the client."""
+        """The refusal that an HTTP exception stands for; what it holds is meant for the client."""
         status, reason = int(error.status_code), f"authenticate: {error.status_code}"
         if not 400 <= status < 500:
             return fault("authenticate", error)
-        headers = self._challenge.invalid(reason).headers if status == 401 else None
+        challenge = self._challenge.invalid(reason).headers if status == 401 else {}
+        given = cast("Mapping[Any, Any]", error.headers or {})
+        own = {str(name).lower(): str(value) for name, value in given.items()}
+        if not all(_NAME.fullmatch(name) and _VALUE.fullmatch(own[name]) for name in own):
+            return fault("authenticate", error)
+        headers = {**challenge, **{name: own[name] for name in own if name not in _OF_A_BODY}}
         return Denied(status, str(error.detail), reason=reason, headers=headers)
 
 

@@ -204,6 +204,25 @@ async def test_whom_authenticate_refuses_gets_nothing(
         assert error(listed)
 
 
+PASSED_ON: dict[str, dict[str, str]] = {
+    "429, headers={'Retry-After': 30, 'Content-Length': '5'}": {"retry-after": "30"},
+    "401, headers={'WWW-Authenticate': 'Own realm=here'}": {"www-authenticate": "Own realm=here"},
+    "403, headers={'X-Why': 'because'}": {"x-why": "because"},
+}
+
+
+@pytest.mark.parametrize("raised", list(PASSED_ON))
+async def test_the_header_fields_of_a_refusal_are_passed_on_but_for_those_of_the_body(
+    database: str, tmp_path: Path, raised: str
+) -> None:
+    code = authenticating(f"raise Auth.exceptions.HTTPException({raised})")
+    async with deployment(database, project(tmp_path, authenticate=code)) as here:
+        refused = await here.call("tells", ADA)
+    assert error(refused)["code"] == -32600
+    assert PASSED_ON[raised].items() <= dict(refused.headers).items()
+    assert len(refused.headers.get_list("www-authenticate")) == (refused.status_code == 401)
+
+
 def authenticating(code: str) -> str:
     head = "from langgraph_sdk import Auth\nauth = Auth()\n@auth.authenticate\n"
     return f"{head}async def authenticate(authorization: str = ''):\n    {code}\n"
@@ -212,6 +231,8 @@ def authenticating(code: str) -> str:
 FAULTS = [
     "raise ValueError(authorization)",
     "raise Auth.exceptions.HTTPException(status_code=500, detail=authorization)",
+    "raise Auth.exceptions.HTTPException(429, headers={'X': 'a\\r\\nSet-Cookie: b'})",
+    "raise Auth.exceptions.HTTPException(429, headers={'X: y': 'a'})",
     "return 5",
     "return {'identity': ''}",
     "return ('a', 'b', 'c')",
