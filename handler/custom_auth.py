@@ -135,12 +135,14 @@ class CustomAuth:
         status, reason = int(error.status_code), f"authenticate: {error.status_code}"
         if not 400 <= status < 500:
             return fault("authenticate", error)
-        challenge = self._challenge.invalid(reason).headers if status == 401 else {}
+        headers: dict[str, str] = {}
+        if status == 401:
+            headers.update(self._challenge.invalid(reason).headers)
         given = cast("Mapping[Any, Any]", error.headers or {})
         own = {str(name).lower(): str(value) for name, value in given.items()}
         if not all(_NAME.fullmatch(name) and _VALUE.fullmatch(own[name]) for name in own):
             return fault("authenticate", error)
-        headers = {**challenge, **{name: own[name] for name in own if name not in _OF_A_BODY}}
+        headers.update({name: own[name] for name in own if name not in _OF_A_BODY})
         return Denied(status, str(error.detail), reason=reason, headers=headers)
 
 
