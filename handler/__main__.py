@@ -63,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     serve = commands.add_parser("serve", help="serve the agents over HTTP")
     serve.add_argument("--config", help="the langgraph.json (INTERMEZZO_CONFIG)")
     serve.add_argument("--host", default="127.0.0.1", help="address to listen on (%(default)s)")
-    serve.add_argument("--port", default=8000, type=int, help="port, 0 for any (%(default)s)")
+    serve.add_argument("--port", default=8000, type=_port, help="port, 0 for any (%(default)s)")
     commands.add_parser("migrate", help="bring the database to this code's schema")
     commands.add_parser("sweep", help="delete what has expired")
     commands.add_parser("key", help="print a new key for REQUEST_STATE_KEYS")
@@ -75,6 +75,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     building.add_argument("--python", default=PYTHON, help="their Python (%(default)s)")
     return parser
+
+
+def _port(text: str) -> int:
+    number = int(text)
+    if not 0 <= number <= 65535:
+        raise argparse.ArgumentTypeError(f"{number} is not a number from 0 to 65535")
+    return number
 
 
 def _serve(chosen: argparse.Namespace, environ: Mapping[str, str]) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from handler.headers import Headers
-from handler.refusals import ForeignOrigin, UnknownHost
+from handler.refusals import ForeignOrigin, SeveralHosts, UnknownHost
 
 LOCAL: Final = frozenset(("localhost", "127.0.0.1", "::1"))
 
@@ -33,9 +33,12 @@ class Doors:
         """Passes a request that is meant for us.
 
         Raises:
+            SeveralHosts: `Host` is repeated.
             UnknownHost: `Host` names nobody here.
             ForeignOrigin: a page of somebody else's sent it.
         """
+        if len(headers.all("Host")) > 1:
+            raise SeveralHosts("The Host header appears more than once: send one.")
         if not self._ours(f"//{headers.first('Host')}"):
             raise UnknownHost(
                 "This host is not served here: INTERMEZZO_ALLOWED_HOSTS lists those that are."

@@ -2,6 +2,7 @@
 
     HttpRefusal (-32600)
     ├── BadCredentials         400
+    ├── SeveralHosts           400
     ├── Unauthorized           401
     ├── Forbidden              403
     ├── ForeignOrigin          403
@@ -38,6 +39,12 @@ class HttpRefusal(InvalidRequest):
 
 class BadCredentials(HttpRefusal):
     """Credentials came in a way that nobody may use, whoever they belong to."""
+
+    status = 400
+
+
+class SeveralHosts(HttpRefusal):
+    """Two readers could take the request for one to two hosts."""
 
     status = 400
 

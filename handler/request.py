@@ -6,7 +6,7 @@ Two eras share the endpoint, and the `MCP-Protocol-Version` header alone decides
 begins with `initialize`, or no header: an older client. Any other value, known or not, is held to
 every rung below; the first that fails is the answer.
 
-     1  Origin, Host                403, 421   `handler.doors`
+     1  Host, Origin           400, 421, 403   `handler.doors`
      2  HTTP method                 405        `handler.app`
      3  identity                    401, 403   `handler.identity`
      4  size, time                  413, 408   `handler.body`

@@ -4,7 +4,7 @@ import pytest
 
 from handler.doors import LOCAL, Doors
 from handler.headers import Headers
-from handler.refusals import ForeignOrigin, UnknownHost
+from handler.refusals import ForeignOrigin, SeveralHosts, UnknownHost
 
 
 def headers(host: str = "localhost", origin: str | None = None) -> Headers:
@@ -44,6 +44,15 @@ def test_other_names_are_refused(host: str) -> None:
 def test_a_request_without_a_host_is_refused_where_hosts_are_listed() -> None:
     with pytest.raises(UnknownHost):
         Doors(hosts=LOCAL).check(Headers([]))
+
+
+@pytest.mark.parametrize("second", ["localhost", "evil.example.com", ""])
+@pytest.mark.parametrize("doors", [Doors(), Doors(hosts=LOCAL)])
+def test_a_request_with_two_hosts_is_refused_even_where_everyone_may_call(
+    doors: Doors, second: str
+) -> None:
+    with pytest.raises(SeveralHosts):
+        doors.check(Headers([(b"host", b"localhost"), (b"host", second.encode())]))
 
 
 @pytest.mark.parametrize("origin", ["http://localhost:5173", "http://127.0.0.1", "http://[::1]:1"])

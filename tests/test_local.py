@@ -240,3 +240,11 @@ def test_a_port_in_use_is_told_in_plain_words(shared_database: str) -> None:
         done = run("serve", "--port", port, DATABASE_URL=shared_database, REQUEST_STATE_KEYS=KEY)
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("port", ["99999", "65536", "-1", "http"])
+def test_a_port_that_there_is_not_is_told_in_plain_words(port: str) -> None:
+    done = run("serve", "--port", port, REQUEST_STATE_KEYS=KEY)
+    assert done.returncode == 2
+    assert "--port" in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr

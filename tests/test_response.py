@@ -24,6 +24,7 @@ from handler.refusals import (
     ForeignOrigin,
     MethodNotAllowed,
     NotFound,
+    SeveralHosts,
     UnknownHost,
     UnsupportedMediaType,
 )
@@ -47,6 +48,7 @@ HTTP = [
     (MethodNotAllowed("x"), 405),
     (BodyTooLarge("x"), 413),
     (BodyTooSlow("x"), 408),
+    (SeveralHosts("x"), 400),
     (UnsupportedMediaType("x"), 415),
     (UnknownHost("x"), 421),
 ]
