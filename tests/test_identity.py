@@ -128,6 +128,9 @@ def test_where_to_log_in_is_told_to_everybody_at_both_places(guarded: Served) ->
             "scopes_supported": ["call"],
             "resource_name": "intermezzo",
         }
+    head = httpx.head(f"{root}/.well-known/oauth-protected-resource")
+    assert (head.status_code, head.content) == (200, b"")
+    assert head.headers["content-type"] == "application/json"
     assert httpx.post(f"{root}/.well-known/oauth-protected-resource").status_code == 405
     assert httpx.get(f"{root}/.well-known/oauth-protected-resource/other").status_code == 404
     assert httpx.get(f"{root}/healthz").status_code == 200

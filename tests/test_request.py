@@ -106,8 +106,15 @@ def test_a_missing_media_type_is_refused() -> None:
     refused(UnsupportedMediaType, None, without(CALL_HEADERS, "Content-Type"))
 
 
-def test_a_compressed_body_is_refused() -> None:
-    refused(UnsupportedMediaType, b"\x1f\x8b", {**CALL_HEADERS, "Content-Encoding": "gzip"})
+@pytest.mark.parametrize("encoding", ["gzip", "GZIP", "identity, gzip"])
+def test_a_compressed_body_is_refused(encoding: str) -> None:
+    refused(UnsupportedMediaType, b"\x1f\x8b", {**CALL_HEADERS, "Content-Encoding": encoding})
+
+
+@pytest.mark.parametrize("encoding", ["identity", "Identity", "IDENTITY", ""])
+def test_a_body_that_says_that_it_is_not_compressed_is_read(encoding: str) -> None:
+    headers = {**CALL_HEADERS, "Content-Encoding": encoding}
+    assert refused(ParseError, b"{", headers).id is None
 
 
 def test_media_type_comes_before_json() -> None:
