@@ -30,6 +30,7 @@ from handler.body import Body
 from handler.credentials import check_url
 from handler.events import EVENT_STREAM, Events, streamed
 from handler.headers import Headers
+from handler.meta import trace_id
 from handler.param_headers import check_param_headers
 from handler.presence import while_present
 from handler.refusals import BodyTooLarge, BodyTooSlow, MethodNotAllowed, NotFound
@@ -264,7 +265,7 @@ def _note(request: Request) -> None:
     here = account.current()
     if request.method in Endpoint.METHODS[request.modern]:  # else it is any text of a client's
         here.method = request.method
-    here.trace = request.trace[3:35]
+    here.trace = trace_id(request.trace)
 
 
 def _logged(answer: Answer, started: float) -> Answer:

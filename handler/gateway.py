@@ -64,7 +64,7 @@ class Gateway:
         members = cast("dict[str, Any]", event)
         if members.get("version") != self._payload:
             raise self._challenge.missing(f"the event has not the shape of {self._shape}")
-        authorizer = _object(_object(members.get("requestContext")).get("authorizer"))
+        authorizer = _members(_members(members.get("requestContext")).get("authorizer"))
         known = self._read(authorizer, self._key)
         if known is None:
             raise self._challenge.missing(f"{self._shape}: the event names no caller")
@@ -76,14 +76,14 @@ class Gateway:
 
 
 def _http_jwt(authorizer: Mapping[str, Any], key: str) -> _Known | None:
-    token = _object(authorizer.get("jwt"))
+    token = _members(authorizer.get("jwt"))
     scopes = token.get("scopes")
     permissions = cast("list[str]", scopes) if isinstance(scopes, list) else []
-    return _claimed(_object(token.get("claims")), tuple(permissions))
+    return _claimed(_members(token.get("claims")), tuple(permissions))
 
 
 def _rest_cognito(authorizer: Mapping[str, Any], key: str) -> _Known | None:
-    claims = _object(authorizer.get("claims"))
+    claims = _members(authorizer.get("claims"))
     return _claimed(claims, tuple(str(claims.get("scope", "")).split()))
 
 
@@ -94,7 +94,7 @@ def _claimed(claims: Mapping[str, Any], permissions: tuple[str, ...]) -> _Known 
 
 
 def _http_lambda(authorizer: Mapping[str, Any], key: str) -> _Known | None:
-    return _authorized(_object(authorizer.get("lambda")), key)
+    return _authorized(_members(authorizer.get("lambda")), key)
 
 
 def _authorized(context: Mapping[str, Any], key: str) -> _Known | None:
@@ -103,10 +103,10 @@ def _authorized(context: Mapping[str, Any], key: str) -> _Known | None:
 
 
 def _iam(authorizer: Mapping[str, Any], key: str) -> _Known | None:
-    iam = _object(authorizer.get("iam"))
+    iam = _members(authorizer.get("iam"))
     subject = _text(iam.get("userArn"))
     # Everyone of an identity pool comes under one ARN.
-    client = _text(_object(iam.get("cognitoIdentity")).get("identityId"))
+    client = _text(_members(iam.get("cognitoIdentity")).get("identityId"))
     return _Known("iam", subject, client) if subject else None
 
 
@@ -122,7 +122,8 @@ SHAPES: Final[Mapping[str, tuple[_Read, str | None]]] = {
 """How each shape is read, and which payload version its events have; those of REST have none."""
 
 
-def _object(value: object) -> Mapping[str, Any]:
+def _members(value: object) -> Mapping[str, Any]:
+    """Of an object; anything else has none."""
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 from core.errors import InvalidParams
 from core.protocol import LOG_LEVEL_KEY, LOG_LEVELS
 
-_TRACEPARENT: Final = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
+_TRACEPARENT: Final = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
 
 
 def elicitation_modes(capabilities: object) -> frozenset[str]:
@@ -48,6 +48,12 @@ def log_level(meta: Mapping[str, Any]) -> str | None:
 def traceparent(value: object) -> str:
     """A W3C trace context, or the empty string: one that is malformed is to be ignored."""
     return value if isinstance(value, str) and _TRACEPARENT.fullmatch(value) else ""
+
+
+def trace_id(traceparent: str) -> str:
+    """The trace that a trace context belongs to; empty without one."""
+    found = _TRACEPARENT.fullmatch(traceparent)
+    return found[1] if found else ""
 
 
 _ABSENT: Final = object()

@@ -96,7 +96,7 @@ def _shape_fault(value: Any, body: bytes) -> Refusal | None:
     if containers + body.count(b",") >= MAX_VALUES and _more(value, MAX_VALUES):
         return InvalidRequest(f"The body holds more than {MAX_VALUES} values.")
     # Strict UTF-8 has no surrogates: only an escape can bring one in.
-    if (b"\\ud" in body or b"\\uD" in body) and not _encodable(value):
+    if (b"\\ud" in body or b"\\uD" in body) and not encodable(value):
         return InvalidRequest("A string in the body holds half of a surrogate pair.")
     return None
 
@@ -126,7 +126,8 @@ def _children(value: Any) -> Iterable[Any]:
     return cast("list[Any]", value) if isinstance(value, list) else ()
 
 
-def _encodable(value: Any) -> bool:
+def encodable(value: Any) -> bool:
+    """Whether a JSON value can be sent: no string in it holds half of a surrogate pair."""
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:

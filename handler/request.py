@@ -45,7 +45,7 @@ from core.protocol import (
 )
 from handler.headers import Headers
 from handler.meta import elicitation_modes, log_level, progress_token, traceparent
-from handler.payload import Payload, parse
+from handler.payload import Payload, encodable, parse
 from handler.refusals import UnsupportedMediaType
 
 VERSION: Final = "MCP-Protocol-Version"
@@ -167,15 +167,11 @@ def _readable_id(message: object) -> str | int | float | None:
         case float():
             return identifier if math.isfinite(identifier) else None
         case str():
-            return identifier if _encodable(identifier) else None
+            return identifier if encodable(identifier) else None
         case int():
             return identifier
         case _:
             return None
-
-
-def _encodable(text: str) -> bool:
-    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _params(message: dict[str, Any]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from http.client import HTTPException
 from typing import Any, Final, cast
 from urllib.error import HTTPError
@@ -66,11 +67,11 @@ class Secrets:
         # Of its own: nodes at work must not keep a secret from being read.
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="secrets")
 
-    def value(self, reference: str, *, fresh: float | None = None) -> str:
+    def value(self, reference: str, *, fresh: float) -> str:
         """The value of a secret, by its ARN. What can't be read again stays as it was.
 
         Args:
-            fresh: seconds for which a value that was read is good enough; else `FRESH`.
+            fresh: seconds for which a value that was read is good enough.
 
         Raises:
             SecretError: it can't be read.
@@ -91,19 +92,20 @@ class Secrets:
         return value
 
     async def read(self, reference: str) -> str:
-        """The same, where the event loop may not wait.
+        """The same, where the event loop may not wait and `FRESH` is good enough.
 
         Raises:
             SecretError: it can't be read.
         """
         known = self._known.get(reference)
-        if known is not None and self._is_fresh(known, None):
+        if known is not None and self._is_fresh(known, FRESH):
             return known.value
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._reader, self.value, reference)
+        work = partial(self.value, reference, fresh=FRESH)
+        return await loop.run_in_executor(self._reader, work)
 
-    def _is_fresh(self, known: "_Known", fresh: float | None) -> bool:
-        return self._clock() - known.at < (FRESH if fresh is None else fresh)
+    def _is_fresh(self, known: "_Known", fresh: float) -> bool:
+        return self._clock() - known.at < fresh
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,16 +121,16 @@ def test_a_secret_that_can_not_be_read_again_stays_as_it_was(vault: Vault) -> No
     now = [0.0]
     secrets = Secrets(vault.environ, clock=lambda: now[0])
     arn = vault.keep("keys", "first")
-    assert secrets.value(arn) == "first"
+    assert secrets.value(arn, fresh=FRESH) == "first"
     vault.keep("keys", "second")
-    assert secrets.value(arn) == "first", "it is fresh"
+    assert secrets.value(arn, fresh=FRESH) == "first", "it is fresh"
     now[0] = FRESH + 1
     vault.refuses = "InternalServiceError"
-    assert secrets.value(arn) == "first"
+    assert secrets.value(arn, fresh=FRESH) == "first"
     vault.refuses = ""
-    assert secrets.value(arn) == "first", "it is not asked for all the time"
+    assert secrets.value(arn, fresh=FRESH) == "first", "it is not asked for all the time"
     now[0] = 2 * FRESH + 2
-    assert secrets.value(arn) == "second"
+    assert secrets.value(arn, fresh=FRESH) == "second"
 
 
 def test_with_snapstart_the_credentials_come_from_their_address(vault: Vault) -> None:
@@ -166,9 +166,9 @@ def test_an_answer_of_another_shape_leaves_a_secret_as_it_was(
     now = [0.0]
     secrets = Secrets(vault.environ, clock=lambda: now[0])
     arn = vault.keep("keys", "first")
-    assert secrets.value(arn) == "first"
+    assert secrets.value(arn, fresh=FRESH) == "first"
     now[0], vault.refuses, vault.answers = FRESH + 1, refuses, answers
-    assert secrets.value(arn) == "first"
+    assert secrets.value(arn, fresh=FRESH) == "first"
     with pytest.raises(SecretError, match=r"HTTP 400" if refuses else "holds no text"):
         read(arn, vault.environ)
 
@@ -178,9 +178,9 @@ def test_what_is_no_http_leaves_a_secret_as_it_was(vault: Vault, raw: bytes) -> 
     now = [0.0]
     secrets = Secrets(vault.environ, clock=lambda: now[0])
     arn = vault.keep("keys", "first")
-    assert secrets.value(arn) == "first"
+    assert secrets.value(arn, fresh=FRESH) == "first"
     now[0], vault.raw = FRESH + 1, raw
-    assert secrets.value(arn) == "first"
+    assert secrets.value(arn, fresh=FRESH) == "first"
     address = {**vault.environ, "AWS_CONTAINER_CREDENTIALS_FULL_URI": f"{vault.url}/credentials"}
     with pytest.raises(SecretError, match="no AWS credentials"):
         read(arn, address)
