@@ -8,8 +8,9 @@ reach "ship?". Nothing in an answer tells, so such a pause is not asked.
 A graph that keeps nothing (`checkpointer=False`) may ask, but LangGraph brings no answer into it:
 it would ask the same for ever.
 
-What is certain: every tool and graph that ran beside another in one task was seen, and a tool node
-with several calls is known before they start. What no one can see is code that calls `interrupt()`
+Tools and graphs that ask nothing may run side by side. What is certain: every one that ran beside
+another in its task was seen, and whether it asked; a tool node with several calls is known before
+they start. What no one can see is code that calls `interrupt()`
 itself from several threads or coroutines of one node.
 
 Imports LangChain: for what runs graphs, and nothing else.
@@ -43,22 +44,24 @@ class Overlaps(BaseCallbackHandler):
         self._parents: dict[UUID, UUID | None] = {}
         self._tasks: dict[UUID, str] = {}
         self._open: dict[str, set[UUID]] = {}
-        self._shared: set[str] = set()
+        self._beside: dict[str, set[UUID]] = {}
         self._namespaces: dict[str, str] = {}
         self._nodes: dict[str, tuple[UUID, Any]] = {}
         self._asking: set[str] = set()
+        self._asked: set[UUID] = set()
 
     def check(self, graph: "Pregel[Any, Any, Any, Any]", pending: Iterable[Pending]) -> None:
         """Let a pause of the run pass when each answer to it can only reach its own question.
 
         Raises:
-            CannotAsk: a task around one of the questions does several things at once, or one runs a
-                graph that asks and keeps nothing.
+            CannotAsk: in a task around one of the questions something asked while something else
+                was at work, or one runs a graph that asks and keeps nothing.
         """
         asking = list(pending)
         self._check_answered({each.task for each in asking})
         for task in {task for each in asking for task in _around(each)}:
-            if task in self._shared or self._has_several_calls(task, graph):
+            asked_beside = not self._asked.isdisjoint(self._beside.get(task, ()))
+            if asked_beside or self._has_several_calls(task, graph):
                 name, _ = _way(self._namespaces[task])[-1]
                 raise CannotAsk(
                     f'The node "{name}" runs several tools or graphs at once in one task, and an'
@@ -145,11 +148,11 @@ class Overlaps(BaseCallbackHandler):
 
     def _begin(self, run: UUID) -> None:
         task = self._tasks[run]
-        beside = self._open.setdefault(task, set())
-        if run not in beside:
-            if not beside.issubset(self._ancestors(run)):
-                self._shared.add(task)
-            beside.add(run)
+        opened = self._open.setdefault(task, set())
+        if run not in opened:
+            if others := opened.difference(self._ancestors(run)):
+                self._beside.setdefault(task, set()).update(others, (run,))
+            opened.add(run)
 
     def _ancestors(self, run: UUID) -> Iterator[UUID]:
         parent = self._parents.get(run)
@@ -172,6 +175,7 @@ class Overlaps(BaseCallbackHandler):
         elif isinstance(error, GraphInterrupt):
             with self._lock:
                 self._asking.add(self._tasks.get(run, ""))
+                self._asked.add(run)
 
     def _has_several_calls(self, task: str, graph: "Pregel[Any, Any, Any, Any]") -> bool:
         """Whether the task runs a tool node with several calls. They need not be seen side by side:

@@ -296,7 +296,57 @@ async def test_a_question_in_a_graph_that_keeps_nothing_is_not_asked() -> None:
         assert "checkpointer=False" in text
 
 
+async def test_a_graph_that_asks_beside_one_that_does_not_is_not_asked() -> None:
+    """LangGraph counts the graphs of a task in the order in which they start."""
+    asks, works = asking("May I?"), _one_step("worked")
+
+    async def gather(state: Steps) -> Steps:
+        replies = await asyncio.gather(works.ainvoke({"steps": []}), asks.ainvoke({"steps": []}))
+        return {"steps": list(replies)}
+
+    await refused(steps(gather))
+
+
 # Asked.
+
+
+def _one_step(said: str) -> CompiledStateGraph[Any, Any, Any, Any]:
+    def step(state: Steps) -> Steps:
+        return {"steps": [said]}
+
+    return StateGraph(Steps).add_node(step).add_edge(START, "step").compile()
+
+
+@pytest.mark.parametrize("first", [None, "First?"])
+async def test_a_node_may_ask_after_tools_and_graphs_that_ran_at_once_and_asked_nothing(
+    first: str | None,
+) -> None:
+    works = _one_step("worked")
+
+    async def gather(state: Steps) -> Steps:
+        begun = first and interrupt(first)
+        tools = await log.abatch([{"line": "a"}, {"line": "b"}])
+        graphs = await asyncio.gather(*(works.ainvoke({"steps": []}) for _ in range(2)))
+        return {"steps": [begun, *tools, len(graphs), interrupt("Use these?")]}
+
+    graph = steps(gather)
+    found = await asked(graph)
+    if first:
+        found = await asked(graph, answer(found[0].id, "yes"))
+    assert found[-1].value == "Use these?"
+    ended = await graph.ainvoke(answer(found[-1].id, "yes"), {"configurable": {"thread_id": "1"}})
+    assert ended["steps"] == [first and "yes", "a", "b", 2, "yes"]
+
+
+async def test_a_tool_may_ask_after_others_that_it_ran_at_once() -> None:
+    @tool("pay")
+    async def research_then_ask(amount: int) -> str:
+        """Look around, then ask."""
+        await asyncio.gather(log.ainvoke({"line": "a"}), log.ainvoke({"line": "b"}))
+        return str(interrupt("Publish?"))
+
+    [only] = await asked(agent(ToolNode([research_then_ask]), PAY))
+    assert only.value == "Publish?"
 
 
 async def test_a_tool_node_with_a_single_call_is_asked() -> None:
