@@ -115,8 +115,8 @@ def _approval(
 
 def _allowed(action: Any, n: int, count: int, configs: list[Any]) -> list[str]:
     """The decisions that the config in the action's place lists, or the first for its tool."""
-    candidates = [configs[n]] if len(configs) == count else configs
-    for config in candidates:
+    in_place = configs[n : n + 1] if len(configs) == count else []
+    for config in (*in_place, *configs):
         if _member(config, "action_name", "actionName") == _member(action, "name"):
             return _known(_list(_member(config, "allowed_decisions", "allowedDecisions")))
     return []

@@ -449,6 +449,19 @@ def test_javascript_s_batched_shape_gets_its_own_spelling() -> None:
     ]
 
 
+def test_configs_in_another_order_than_the_calls_are_found_by_name() -> None:
+    value = {
+        "action_requests": [action(), action(name="x", description="x")],
+        "review_configs": [
+            {"action_name": "x", "allowed_decisions": ["reject"]},
+            {"action_name": "send_email", "allowed_decisions": ["approve"]},
+        ],
+    }
+    asked = ask([Pending(id="1", value=value, schema=None)])
+    fields = [each["params"]["requestedSchema"]["properties"] for each in asked.requests.values()]
+    assert [choices(each) for each in fields] == [["approve"], ["reject"]]
+
+
 def test_one_config_for_each_tool_serves_all_its_calls() -> None:
     value = {
         "actionRequests": [action(), action(name="x", description="x"), action()],
