@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 from core import account
-from core.errors import InvalidParams, MethodNotFound
+from core.errors import InvalidParams, InvalidRequestState, MethodNotFound
 from core.parameters import cursor, requested_version, tool_call
 from core.protocol import (
     HANDSHAKE,
@@ -136,6 +136,8 @@ class Endpoint:
         params = tool_call(request.params, modern=request.modern)
         tool = await self.tool(params.name)
         if tool is None:
+            if params.request_state is not None:
+                raise InvalidRequestState("unknown tool")
             raise InvalidParams(f"Unknown tool: {params.name[:100]}")
         # With a request state, the arguments are those of the first request or the state refuses
         # them, and that refusal says more.

@@ -142,6 +142,11 @@ async def test_an_unknown_tool_is_refused(name: str, version: str) -> None:
         await answer("tools/call", version, name=name)
 
 
+async def test_a_request_state_sent_with_the_name_of_no_tool_is_refused_as_one() -> None:
+    with pytest.raises(InvalidParams, match="^Invalid or expired requestState$"):
+        await answer("tools/call", LATEST, name="nobody", requestState="x", inputResponses={})
+
+
 @pytest.mark.parametrize("version", [LATEST, HANDSHAKE[0]])
 async def test_arguments_that_do_not_fit_end_in_a_result_that_names_the_field(version: str) -> None:
     result = await answer("tools/call", version, name="echo", arguments={"message": 5})
