@@ -226,10 +226,13 @@ def _input_schema(graph: Graph) -> tuple[dict[str, Any], str | None]:
 def _output_schema(graph: Graph) -> dict[str, Any] | None:
     """The schema of an output that was declared apart from the state.
 
-    None when it holds messages: LangChain's own schema for them refuses what it writes itself.
+    None when it holds messages: LangChain's own schema for them refuses what it writes itself. None
+    when the graph stops at breakpoints, where its state is the output.
     """
     builder = getattr(graph, "builder", None)
     if not isinstance(builder, StateGraph):
+        return None
+    if graph.interrupt_before_nodes or graph.interrupt_after_nodes:
         return None
     declared = cast("Builder", builder)
     if declared.output_schema is declared.state_schema:
@@ -240,7 +243,7 @@ def _output_schema(graph: Graph) -> dict[str, Any] | None:
         return None
     if schemas.mentions_messages(schema):
         return None
-    root = schemas.object_root(schema)
+    root = schemas.kept(schemas.object_root(schema))
     if CONTENT_KEY not in root.get("properties", {}):
         return root
     rest = schemas.without_property(root, CONTENT_KEY)

@@ -40,9 +40,8 @@ def _with_content(value: dict[str, Any], tool: Tool) -> ToolResult:
 def _structured(value: Any, blocks: list[dict[str, Any]], tool: Tool, *, given: bool) -> ToolResult:
     problem = tool.output_problem(value)
     if problem:
-        return error_result(
-            f"{tool.name} finished, but its output does not fit its output schema: {problem}"
-        )
+        told = f"{tool.name} finished, but its output does not fit its output schema: {problem}"
+        return ToolResult(content=[text(told), *blocks], is_error=True)  # and nothing is lost
     if not given:
         return ToolResult(content=blocks)
     return ToolResult(content=blocks, structured=value, has_structured=True)

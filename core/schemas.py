@@ -1,8 +1,8 @@
 """JSON Schemas of tools: what LangGraph derives from a graph's types, made fit to publish.
 
-Pure module. Schemas go through untouched but for three things that MCP or its clients need: an
-object at the root, one short definition in place of LangChain's dozen message classes, and no
-definition that nothing refers to.
+Pure module. Schemas go through untouched but for what MCP or its clients need: an object at the
+root, one short definition in place of LangChain's dozen message classes, no definition that nothing
+refers to, and of an output no more than LangGraph keeps.
 """
 
 import re
@@ -80,6 +80,27 @@ def without_property(schema: Schema, name: str) -> Schema:
     if "required" in schema:
         changed["required"] = [each for each in schema["required"] if each != name]
     return pruned(changed)
+
+
+def kept(schema: Schema) -> Schema:
+    """Of an output's schema what LangGraph keeps, because clients drop a result that does not fit:
+    a graph may leave any key out, and not every date of Python's is a `date-time`."""
+    loose: Schema = _without_formats(schema)
+    return {key: value for key, value in loose.items() if key != "required"}
+
+
+def _without_formats(node: Any, *, by_name: bool = False) -> Any:
+    if isinstance(node, list):
+        return [_without_formats(each) for each in cast("list[Any]", node)]
+    if not isinstance(node, dict):
+        return node
+    return {
+        key: _without_formats(value, by_name=not by_name and key in _NAMED)
+        if by_name or key not in _VALUES
+        else value
+        for key, value in cast("Schema", node).items()
+        if by_name or key != "format"
+    }
 
 
 def header_problem(schema: Schema) -> str | None:

@@ -50,8 +50,7 @@ def refused(output: Any, tool: Tool = TOOL) -> str:
     result = render(output, tool=tool)
     assert result.is_error
     assert not result.has_structured
-    (block,) = result.content
-    return block["text"]
+    return result.content[0]["text"]
 
 
 class Colour(enum.Enum):
@@ -293,6 +292,10 @@ class TestStructuredContent:
             ' answer: 3 is not of type "string"'
         )
         assert '"answer" is a required property' in refused({}, structured(SCHEMA))
+
+    def test_an_output_that_does_not_fit_is_not_lost(self) -> None:
+        result = render({"answer": 3}, tool=structured(SCHEMA))
+        assert json.loads(result.content[1]["text"]) == {"answer": 3}
 
 
 PIXEL = "iVBORw0KGgo="

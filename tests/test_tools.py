@@ -94,6 +94,42 @@ class TestSchemas:
         assert list(tool.output_schema["properties"]) == ["answer"]
         assert tool.listed()["outputSchema"] == tool.output_schema
 
+    async def test_an_output_schema_promises_no_more_than_langgraph_keeps(
+        self, project: Write
+    ) -> None:
+        """A node may leave a key out, and a date of Python's may lack a time zone."""
+        code = """
+            import datetime
+            from langgraph.graph import START, StateGraph
+            from pydantic import BaseModel
+            from typing_extensions import TypedDict
+
+            class Meeting(BaseModel):
+                at: datetime.datetime
+                format: str
+
+            class Answered(TypedDict):
+                meeting: Meeting
+                format: str
+
+            class State(Answered):
+                question: str
+
+            def node(state: State) -> dict:
+                return {}
+
+            graph = StateGraph(State, output_schema=Answered)
+            graph.add_node(node).add_edge(START, "node")
+        """
+        tool = await only_tool(project({"agent.py": code}))
+        assert tool.output_schema is not None
+        assert tool.output_problem({}) is None
+        assert (
+            tool.output_problem({"meeting": {"at": "2025-01-01T00:00:00", "format": "x"}}) is None
+        )
+        assert tool.output_problem({"meeting": {"format": "x"}}) is not None
+        assert tool.output_problem({"format": 3}) is not None
+
     async def test_no_output_schema_is_published_for_the_state_itself(self, project: Write) -> None:
         tool = await only_tool(project({"agent.py": GRAPH}))
         assert tool.output_schema is None
