@@ -10,11 +10,10 @@ import logging
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from core.errors import RetryLater
-from core.records import Claim, ClaimLost, Rows, StoreError
+from core.records import Claim, ClaimLost, Rows, StoreError, Unholdable
 from core.saver import CallState, Unstorable
 
 if TYPE_CHECKING:
@@ -23,6 +22,9 @@ if TYPE_CHECKING:
     from core.store import Store
 
 OUT_OF_TIME: Final = "This tool ran out of time. What it finished is kept."
+
+UNWINDING: Final = 0.25
+"""Seconds that a stopped run's coroutines get to end before the request is answered."""
 
 log = logging.getLogger(__name__)
 
@@ -50,14 +52,13 @@ class Claimed:
         if self.renewals is None:
             yield watch
             return
-        lost = ClaimLost("the claim could not be renewed")
-        with self.renewals.hold(self.claim, self.digests, partial(watch.lose, lost)):
+        with self.renewals.hold(self.claim, self.digests, watch.lose):
             yield watch
 
     async def run(
         self, run: "Run", values: Mapping[str, Any], watch: "Watch"
     ) -> "Finished | Paused | Stopped":
-        """Run on with these answers.
+        """Run on with these answers, once what an earlier run of the call left at work has ended.
 
         Raises:
             RetryLater: the deadline came; finished nodes are kept, and the same request goes on.
@@ -65,23 +66,34 @@ class Claimed:
             Unstorable: what the agent keeps can't be stored.
             Exception: the agent's own.
         """
-        problem: Exception | None = None
-        ended: Finished | Paused | Stopped | None = None
+        running: asyncio.Task[Finished | Paused | Stopped] | None = None
         try:
-            try:
+            with suppress(TimeoutError):  # the deadline, or a loss
                 async with watch.scope:
-                    ended = await run.resume(values, durable=True)
-            except Exception as error:
-                problem = watch.out_of_time() or error
+                    await run.work.ended()
+                    # Cancelled twice, LangGraph leaves its nodes to themselves: in a task of its
+                    # own a run is cancelled once, whatever becomes of the request.
+                    running = asyncio.ensure_future(run.resume(values, durable=True))
+                    run.work.add(running)
+                    await asyncio.wait((running,))
+            if running is not None and not running.done():
+                running.cancel()
+                await asyncio.wait((running,), timeout=UNWINDING)
             await run.state.close()
         except BaseException:  # a client that left, or whatever else ends more than a run
+            if running is not None and not running.cancelling():
+                running.cancel()
             await asyncio.shield(self.detached(self._stop(run)))
             raise
-        if ended is not None:
-            return ended  # whatever was told meanwhile: whether it counts, the fence decides
-        problem = watch.loss or problem
+        problem = watch.loss or watch.out_of_time()
+        if running is not None and running.done() and not running.cancelled():
+            if (error := running.exception()) is None:
+                return running.result()  # whatever was told: whether it counts, the fence decides
+            problem = problem or _exception(error)
         assert problem is not None
-        if isinstance(problem, StoreError | RetryLater) and not isinstance(problem, ClaimLost):
+        if isinstance(problem, StoreError | RetryLater) and not isinstance(
+            problem, ClaimLost | Unholdable
+        ):
             await asyncio.shield(self.detached(self._stop(run)))
         raise problem
 
@@ -90,6 +102,7 @@ class Claimed:
         what it finished for the next request.
 
         Raises:
+            Unholdable: the database can't hold what was to be stored; the claim stands.
             StoreError: as far as is known, the round is not settled.
         """
         await asyncio.shield(self.detached(self._settle(run, settling)))
@@ -97,7 +110,7 @@ class Claimed:
     async def _settle(self, run: "Run", settling: Awaitable[None]) -> None:
         try:
             await settling
-        except ClaimLost:
+        except (ClaimLost, Unholdable):
             raise
         except StoreError:
             await self._stop(run)
@@ -113,7 +126,7 @@ class Claimed:
         """
         try:
             async with asyncio.timeout_at(deadline):
-                await asyncio.shield(self.detached(run.threads.ended()))
+                await asyncio.shield(self.detached(run.work.ended()))
         except BaseException as error:  # as in `run`
             await asyncio.shield(self.detached(self._stop(run)))
             if isinstance(error, TimeoutError):
@@ -124,34 +137,58 @@ class Claimed:
     async def _stop(self, run: "Run") -> None:
         """Give the claim of a stopped run back, once none of its nodes is executing any more.
 
-        A sync node's thread can't be stopped. Where claims are renewed the claim is kept until the
-        thread ends; elsewhere it lapses when the platform's time is over, and nothing more can be
-        stored then.
+        A sync node's thread can't be stopped, and an async node may take its time. Where claims are
+        renewed the claim is kept until they end; elsewhere it lapses when the platform's time is
+        over, and nothing more can be stored then.
         """
         with self._held():  # the request may be over before this is
             await run.state.close()
-            if not run.threads.busy:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(UNWINDING):
+                    await run.work.ended()
+            if not run.work.busy:
                 await self._give_back(run)
             elif self.renewals is not None:
-                self.detached(self._outlive(run))
+                self.detached(self._outlive(run, self.renewals))
                 await asyncio.sleep(0)  # until it holds the claim as well
             else:
                 with suppress(StoreError):
                     await self.store.flush(self.claim, self.digests, _finished(run))
 
-    async def _outlive(self, run: "Run") -> None:
+    async def _outlive(self, run: "Run", renewals: "Renewals") -> None:
         with self._held():
-            await run.threads.ended()
+            try:
+                await run.work.ended()
+            except asyncio.CancelledError:  # the event loop ends, and the threads do not
+                renewals.abandon(self.claim, run.work)
+                raise
             await self._give_back(run)
 
     def _held(self) -> AbstractContextManager[None]:
         """Keep the claim for a run that is over, which a loss of it does not stop any more."""
         if self.renewals is None:
             return nullcontext()
-        return self.renewals.hold(self.claim, self.digests, lambda: None)
+        return self.renewals.hold(self.claim, self.digests, _pass_over)
 
     async def _give_back(self, run: "Run") -> None:
-        await give_back(self.store, self.claim, self.digests, _finished(run))
+        """Let others claim the round, with the answers that it went on with."""
+        try:
+            try:
+                await self.store.lapse(self.claim, self.digests, _finished(run))
+            except ClaimLost:
+                raise
+            except StoreError:  # what finished is lost; whose answers it was for is not
+                await self.store.lapse(self.claim, self.digests, Rows())
+        except StoreError as error:
+            # The claim lapses by itself.
+            log.warning("a claim could not be given back: %s", error)
+
+
+def _exception(error: BaseException) -> Exception:
+    """What a run's task ended with. What is no exception ends the process, and never comes here."""
+    if not isinstance(error, Exception):
+        raise error
+    return error
 
 
 def _finished(run: "Run") -> Rows:
@@ -162,18 +199,8 @@ def _finished(run: "Run") -> Rows:
         return Rows()
 
 
-async def give_back(
-    store: "Store", claim: Claim, answers: Mapping[str, str] | None, rows: Rows
-) -> None:
-    """Let others claim the round: with any answers, or only with those that it went on with."""
-    try:
-        if answers is None:
-            await store.reopen(claim, rows)
-        else:
-            await store.lapse(claim, dict(answers), rows)
-    except StoreError as error:
-        # The claim lapses by itself.
-        log.warning("a claim could not be given back: %s", error)
+def _pass_over(error: StoreError) -> None:
+    """A run that is over is not stopped by the loss of its claim."""
 
 
 class Watch:

@@ -1,8 +1,8 @@
 """Keeping a claim while its run lives: a claim outlives its holder, and not by much.
 
-On a server a claim is renewed three times in its life, by a thread with a connection of its own: an
-async node that blocks the event loop would stop every renewal made there. A claim that can't be
-renewed any more is lost, and its run is told.
+On a server a claim is renewed at every three tenths of its lease while its run lives, by a thread
+with a connection of its own: an async node that blocks the event loop would stop every renewal made
+there. When a claim can't be renewed any more, its run is told.
 """
 
 import asyncio
@@ -18,8 +18,9 @@ from uuid import UUID
 
 import psycopg
 
-from core.records import Claim
+from core.records import Claim, ClaimLost, StoreError, Unavailable
 from core.store import RENEW, Store, hang_up
+from core.work import Work
 
 log = logging.getLogger(__name__)
 
@@ -28,9 +29,10 @@ log = logging.getLogger(__name__)
 class _Held:
     claim: Claim
     answers: str
-    lost: Callable[[], None]
+    lost: Callable[[StoreError], None]
     renew_at: float
     lapses_at: float
+    abandoned_to: Work | None = None
 
 
 class Renewals:
@@ -51,19 +53,20 @@ class Renewals:
 
     @contextmanager
     def hold(
-        self, claim: Claim, answers: dict[str, str], lost: Callable[[], None]
+        self, claim: Claim, answers: dict[str, str], lost: Callable[[StoreError], None]
     ) -> Generator[None]:
         """Renew a claim until the block ends. Blocks may overlap: the later one takes over.
 
         Args:
             answers: the digests with which a renewal marks the claim: something may have happened.
-            lost: called in this event loop, once, when the claim can't be kept.
+            lost: called in this event loop, once, when the claim can't be kept: with `ClaimLost`
+                when another stands there, with `Unavailable` when it could not be renewed.
         """
         loop = asyncio.get_running_loop()
 
-        def tell() -> None:
+        def tell(error: StoreError) -> None:
             with suppress(RuntimeError):  # the loop is closed: nobody is left to tell
-                loop.call_soon_threadsafe(lost)
+                loop.call_soon_threadsafe(lost, error)
 
         lasts = self._lease.total_seconds()
         held = _Held(
@@ -78,23 +81,37 @@ class Renewals:
             if (left := held.lapses_at - time.monotonic()) > 0:
                 watching = loop.call_later(left, watch)
             elif self._held.get(claim.id) is held:
-                self._lose(claim.id, held)
+                self._lose(claim.id, held, _not_renewed())
                 self._hang_up()
 
         watching = loop.call_later(held.lapses_at - time.monotonic(), watch)
-        with self._condition:
-            self._held[claim.id] = held
-            if self._thread is None:
-                thread = threading.Thread(target=self._work, name="renewals", daemon=True)
-                thread.start()  # there may be no more threads
-                self._thread = thread
         try:
+            self._begin(held)
             yield
         finally:
             watching.cancel()
             with self._condition:
-                if self._held.get(claim.id) is held:
+                if self._held.get(claim.id) is held and held.abandoned_to is None:
                     del self._held[claim.id]
+
+    def abandon(self, claim: Claim, work: Work) -> None:
+        """Renew a held claim after its block as well, until the work under it has ended."""
+        with self._condition:
+            if (held := self._held.get(claim.id)) is not None:
+                held.abandoned_to = work
+
+    def _begin(self, held: _Held) -> None:
+        with self._condition:
+            self._held[held.claim.id] = held
+            if self._thread is not None:
+                return
+            thread = threading.Thread(target=self._work, name="renewals", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:  # there may be no more threads
+                self._lose(held.claim.id, held, _not_renewed())
+            else:
+                self._thread = thread
 
     def _work(self) -> None:
         connection: psycopg.Connection | None = None
@@ -130,6 +147,9 @@ class Renewals:
         """The claims to renew, once there are any; None when the thread is of no more use."""
         with self._condition:
             while True:
+                for id, held in list(self._held.items()):
+                    if held.abandoned_to is not None and not held.abandoned_to.busy:
+                        del self._held[id]
                 if not self._held:
                     self._thread = None
                     return None
@@ -154,7 +174,7 @@ class Renewals:
         standing: dict[UUID, bool] = dict(rows)
         for id, held in due.items():
             if id not in standing:
-                self._lose(id, held)
+                self._lose(id, held, ClaimLost("another claim stands on the round"))
             elif standing[id]:
                 held.renew_at = now + self._every
                 held.lapses_at = now + self._lease.total_seconds()
@@ -166,10 +186,14 @@ class Renewals:
         for id, held in due.items():
             held.renew_at = now + self._every / 3
             if held.lapses_at <= held.renew_at:
-                self._lose(id, held)
+                self._lose(id, held, _not_renewed())
 
-    def _lose(self, id: UUID, held: _Held) -> None:
+    def _lose(self, id: UUID, held: _Held, error: StoreError) -> None:
         with self._condition:
             if self._held.get(id) is held:
                 del self._held[id]
-                held.lost()
+                held.lost(error)
+
+
+def _not_renewed() -> Unavailable:
+    return Unavailable("the claim could not be renewed")

@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from langgraph.store.base import BaseStore, Op, Result
 
+from core.work import run_in
+
 
 class LateStore(BaseStore):
     """A store that is opened by the first operation on it, in the event loop that it was made in.
@@ -34,7 +36,8 @@ class LateStore(BaseStore):
         """Run operations from a node that is a plain function, which runs in a thread.
 
         Raises:
-            RuntimeError: called in the event loop, which would wait for itself.
+            RuntimeError: called in the event loop, which would wait for itself, or while it is
+                blocked.
         """
         try:
             running = asyncio.get_running_loop()
@@ -42,7 +45,7 @@ class LateStore(BaseStore):
             running = None
         if running is self._loop:
             raise RuntimeError("an async node must use the store's async methods, such as aget")
-        return asyncio.run_coroutine_threadsafe(self.abatch(ops), self._loop).result()
+        return run_in(self._loop, lambda: self.abatch(ops))
 
     async def _store(self) -> BaseStore:
         async with self._opening:

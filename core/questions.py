@@ -25,10 +25,13 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from core import plain, relays, reviews, typed
-from core.answers import Answer, Given, Unfit, Withheld, parse
+from core.answers import MISMATCH, Answer, Given, Unfit, Withheld, parse
 from core.cannot_ask import BREAKPOINT, CannotAsk
 from core.drafts import Draft, Question, Shape, draft
+from core.errors import InvalidParams
+from core.forms import RESPONSE
 from core.pending import Pending, as_json, ordered
+from core.validation import Misfit
 
 __all__ = [
     "Asked",
@@ -98,6 +101,17 @@ class Round:
     def modes(self) -> frozenset[str]:
         """What a client must be able to do: `form`, `url` or both."""
         return frozenset(question.mode for question in self.questions.values())
+
+    def refusal(self, misfits: Sequence[Misfit]) -> InvalidParams:
+        """Of an answer that only the agent could judge. Whose it was is known where there is but
+        one question."""
+        if len(self.questions) > 1:
+            errors = [{"field": each.field, "reason": each.reason} for each in misfits]
+            return InvalidParams(MISMATCH, data={"errors": errors})
+        [(key, question)] = self.questions.items()
+        if isinstance(question, typed.Typed) and question.form.wrapped:
+            misfits = [Misfit(RESPONSE, each.reason) for each in misfits]
+        return Unfit(*misfits).refusal(key)
 
     def dump(self) -> bytes:
         """The round as JSON: keys keep their order, and NUL survives. `load` is the inverse."""

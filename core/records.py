@@ -22,6 +22,10 @@ class Collided(Unavailable):
     """A change of somebody else's was in the way: tried again, this one may pass."""
 
 
+class Unholdable(StoreError):
+    """The database can't hold what was to be stored, now or later; nothing was changed."""
+
+
 class Interrupted(StoreError):
     """The connection broke while a change was under way: it may have happened, or not."""
 
@@ -62,7 +66,7 @@ class Seen:
 
     Attributes:
         won: this request holds the claim, and `rows` is the call's state.
-        lapsed: this request took a claim over that its holder had neither used nor given back.
+        lapsed: this request took a claim over that had lapsed and was not given back.
         next: the round after this one, when this one led to it.
         metadata: what the call's thread was kept with, as JSON.
     """

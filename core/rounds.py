@@ -22,6 +22,7 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from uuid import UUID, uuid4
+from weakref import WeakValueDictionary
 
 from core import account, canonical
 from core.bounds import fitting
@@ -47,9 +48,12 @@ from core.records import (
     Seen,
     StoreError,
     Unavailable,
+    Unholdable,
 )
 from core.request_state import Binding, KeyRing
 from core.tools import Tool
+from core.validation import Misfit
+from core.work import Work
 
 if TYPE_CHECKING:
     from langgraph.store.base import BaseStore
@@ -151,14 +155,15 @@ class Rounds:
         self._largest = largest
         self._renewals: Renewals | None = None
         self._stores: AgentStore | None = None
+        self._at_work: WeakValueDictionary[UUID, Work] = WeakValueDictionary()
         self._running: set[asyncio.Future[Any]] = set()
         self._ending: set[asyncio.Future[Any]] = set()
 
     async def close(self) -> None:
         """Stop the runs that go on without their requests, and see their claims given back.
 
-        A thread can't be stopped: one that is still at work after `PATIENCE` keeps its claim until
-        that lapses.
+        A thread can't be stopped: one that is still at work after `PATIENCE` keeps its claim for
+        as long as the process lives.
         """
         for run in list(self._running):
             run.cancel()
@@ -173,7 +178,7 @@ class Rounds:
         """Answer a request: run the agent as far as it goes, or give again what it came to.
 
         Raises:
-            Refusal: the request is answered with an error, and its round, if any, is as it was.
+            Refusal: the request is answered with an error.
         """
         account.current().agent = call.tool.agent
         try:
@@ -218,16 +223,21 @@ class Rounds:
             rows = run.state.rows()
         except Exception as error:
             return _failed(call, error)
-        await self._open_store().pause(
-            id, call.tool.agent, _asking(came_to), rows, ttl=self._paused, metadata=metadata
-        )
+        try:
+            await self._open_store().pause(
+                id, call.tool.agent, _asking(came_to), rows, ttl=self._paused, metadata=metadata
+            )
+        except Unholdable as error:
+            return _failed(call, error)
         return self._input_required(call, id, 1, came_to)
 
     async def _first_run(self, call: Call, run: "Run", input: Any) -> ToolResult | Round:
         """To the result, or to the round to ask: the second, when the first is answered already."""
+        answered: Round | None = None
         try:
             came_to = self._came_to(call, await run.start(input))
             if isinstance(came_to, Round) and call.responses:
+                answered = came_to
                 _require_modes(came_to, call)
                 match read(came_to, call.responses):
                     case Missing():
@@ -239,7 +249,7 @@ class Rounds:
         except Refusal:
             raise
         except Exception as error:
-            if refusal := _refused_answer(error):
+            if refusal := _refused_answer(answered, error):
                 raise refusal from error
             return _failed(call, error)
         if isinstance(came_to, Round):
@@ -259,7 +269,7 @@ class Rounds:
         if isinstance(ended, Stopped):
             if call.modern and call.modes:
                 return error_result(str(CannotAsk(BREAKPOINT)))
-            return render(ended.output, tool=call.tool)
+            return render(ended.state, tool=call.tool)
         if not call.modern:
             return error_result(CANNOT_ANSWER, as_json(ended.pending))
         if not self._catalog.threads:
@@ -363,7 +373,7 @@ class Rounds:
         self, call: Call, claim: Claim, round: Round, seen: Seen
     ) -> ToolResult | InputRequired:
         """Settle a round that this request has claimed, or give the claim back."""
-        from core.claimed import Claimed, give_back
+        from core.claimed import Claimed
 
         store = self._open_store()
         try:
@@ -379,13 +389,17 @@ class Rounds:
                 return result
             run = await self._run(call, claim.call, seen.rows, partial(store.flush, claim, digests))
             waiting = run.state.still_pending(round.asked)
+            if seen.answers is not None:
+                # A run with these answers did not get to its end. See first whether what this one
+                # does can be stored, or each retry would do it once more.
+                await store.flush(claim, digests, Rows(checkpoints=seen.rows.checkpoints))
             if self._left is None:
                 claim = await self._fresh(claim)
         except ClaimLost:
             raise
         except BaseException:
             # Nothing ran, so the round is as it was before this request.
-            await asyncio.shield(self._detach(give_back(store, claim, seen.answers, Rows())))
+            await asyncio.shield(self._detach(store.release(claim)))
             raise
         claimed = Claimed(
             store=store,
@@ -396,7 +410,7 @@ class Rounds:
         )
         values = {id: value for id, value in reading.values.items() if id in waiting}
         with claimed.kept(run, call.deadline) as watch:
-            return await self._settle(call, claimed, run, claimed.run(run, values, watch))
+            return await self._settle(call, claimed, round, run, claimed.run(run, values, watch))
 
     async def _fresh(self, claim: Claim) -> Claim:
         """The claim, renewed if it grew old while the agent was loaded.
@@ -414,6 +428,7 @@ class Rounds:
         self,
         call: Call,
         claimed: "Claimed",
+        round: Round,
         run: "Run",
         running: "Awaitable[Finished | Paused | Stopped]",
     ) -> ToolResult | InputRequired:
@@ -421,30 +436,38 @@ class Rounds:
         store, claim = claimed.store, claimed.claim
         try:
             came_to = self._came_to(call, await running)
-            rows = run.state.rows() if isinstance(came_to, Round) else Rows()
+            if isinstance(came_to, Round):
+                return await self._next(call, claimed, run, came_to)
+        except Unholdable as error:
+            came_to = _failed(call, error)
         except (Refusal, StoreError):
             raise
         except Exception as error:
-            if refusal := _refused_answer(error):
+            if refusal := _refused_answer(round, error):
                 await claimed.reopen(run, call.deadline)
                 raise refusal from error
-            came_to, rows = _failed(call, error), Rows()
-        if isinstance(came_to, ToolResult):
-            settling = store.finish(claim, claimed.digests, came_to.dump(), ttl=self._kept)
-            await claimed.settle(run, settling)
-            return came_to
-        withheld = not came_to.modes <= call.modes
-        settling = store.next(
+            came_to = _failed(call, error)
+        settling = store.finish(claim, claimed.digests, came_to.dump(), ttl=self._kept)
+        await claimed.settle(run, settling)
+        return came_to
+
+    async def _next(
+        self, call: Call, claimed: "Claimed", run: "Run", round: Round
+    ) -> InputRequired:
+        """Settle a round with the next one."""
+        claim = claimed.claim
+        withheld = not round.modes <= call.modes
+        settling = claimed.store.next(
             claim,
             claimed.digests,
-            _asking(came_to),
-            rows,
+            _asking(round),
+            run.state.rows(),
             withheld=withheld,
             ttl=self._kept if withheld else self._paused,
         )
         await claimed.settle(run, settling)
-        _require_modes(came_to, call)
-        return self._input_required(call, claim.call, claim.number + 1, came_to)
+        _require_modes(round, call)
+        return self._input_required(call, claim.call, claim.number + 1, round)
 
     def _detach(
         self, work: Awaitable[T], among: "set[asyncio.Future[Any]] | None" = None
@@ -484,6 +507,7 @@ class Rounds:
             CallState(str(id), agent.serializer(), rows=rows, sink=sink),
             context=agent.context(call.context),
             store=self._agent_store(),
+            executing=self._at_work.setdefault(id, Work()),
             configurable=call.configurable,
             progress=call.progress,
         )
@@ -541,19 +565,16 @@ def _asking(round: Round) -> Asking:
     return Asking(keys=list(round.requests), modes=sorted(round.modes), questions=round.dump())
 
 
-def _refused_answer(error: Exception) -> InvalidParams | None:
+def _refused_answer(round: Round | None, error: Exception) -> InvalidParams | None:
     """The refusal of an answer that only the node's own validation could judge (a Pydantic
     validator). LangGraph raises it before anything of the node is stored."""
     from langgraph.errors import is_invalid_resume
     from pydantic import ValidationError
 
-    if not is_invalid_resume(error) or not isinstance(error, ValidationError):
+    if round is None or not (is_invalid_resume(error) and isinstance(error, ValidationError)):
         return None
-    problems = [
-        {"field": ".".join(map(str, each["loc"])), "reason": each["msg"]}
-        for each in error.errors(include_url=False, include_context=False, include_input=False)
-    ]
-    return InvalidParams("Form content does not match requestedSchema", data={"errors": problems})
+    problems = error.errors(include_url=False, include_context=False, include_input=False)
+    return round.refusal([Misfit(".".join(map(str, p["loc"])), p["msg"]) for p in problems])
 
 
 def _failed(call: Call, error: Exception) -> ToolResult:
@@ -564,17 +585,19 @@ def _failed(call: Call, error: Exception) -> ToolResult:
     """
     from langgraph.errors import GraphRecursionError
 
+    from core.runs import Escaped
     from core.saver import Unstorable
 
-    if isinstance(error, Unstorable):
+    if isinstance(error, Unstorable | Unholdable):
         return error_result(f"{call.tool.name} can't pause: {error}.")
     if isinstance(error, GraphRecursionError):
         return error_result(f"{call.tool.name} stopped: it took more steps than it may.")
     id = uuid4().hex[:12]
-    place = traceback.extract_tb(error.__traceback__)[-1]
+    cause = error.__cause__ if isinstance(error, Escaped) and error.__cause__ else error
+    place = traceback.extract_tb(cause.__traceback__)[-1]
     log.error(
         "agent failed: %s at %s:%s",
-        type(error).__qualname__,
+        type(cause).__qualname__,
         place.filename,
         place.lineno,
         extra={"error_id": id},

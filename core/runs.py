@@ -18,7 +18,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tracers.context import register_configure_hook
 from langgraph.types import Command
 
-from core import threads, unsaved
+from core import unsaved, work
 from core.agents import Agent, OpenStore
 from core.ambiguity import Overlaps
 from core.cannot_ask import CannotAsk
@@ -66,9 +66,18 @@ class Paused:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """The graph stopped at a static breakpoint, where no question can lead it on."""
+    """The graph stopped at a static breakpoint, where no question can lead it on.
 
-    output: Any
+    Attributes:
+        state: the graph's, there.
+    """
+
+    state: Any
+
+
+class Escaped(Exception):
+    """What the agent raised is no exception that a program may pass over, such as a cancellation
+    that nobody asked for; it is the cause."""
 
 
 class Run:
@@ -76,6 +85,7 @@ class Run:
 
     Args:
         state: of the call; with a sink, each superstep is durable before the next begins.
+        executing: where it counts what it executes; runs of one call may share it.
         configurable: what the agent may read of the caller.
     """
 
@@ -86,11 +96,12 @@ class Run:
         *,
         context: Any,
         store: OpenStore | None,
+        executing: work.Work | None = None,
         configurable: Mapping[str, Any] | None = None,
         progress: Progress | None = None,
     ) -> None:
         self.state = state
-        self.threads = threads.RunThreads()
+        self.work = executing or work.Work()
         self._agent = agent
         self._context = context
         self._store = store
@@ -120,8 +131,19 @@ class Run:
         return ended
 
     async def _drive(self, input: Any, *, durable: bool) -> Finished | Paused | Stopped:
-        threads.prepare(asyncio.get_running_loop())
-        threads.current.set(self.threads)
+        try:
+            return await self._driven(input, durable=durable)
+        except (Exception, KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:
+            task = asyncio.current_task()
+            if isinstance(error, asyncio.CancelledError) and task and task.cancelling():
+                raise
+            raise Escaped(f"the agent raised {type(error).__name__}") from error
+
+    async def _driven(self, input: Any, *, durable: bool) -> Finished | Paused | Stopped:
+        work.prepare(asyncio.get_running_loop())
+        work.current.set(self.work)
         config: RunnableConfig = {
             "configurable": {**self._configurable, "thread_id": self.state.thread}
         }
@@ -161,9 +183,11 @@ class Run:
                         self._progress(mode, chunk)
             if pending := self.state.pending():
                 return Paused(pending, partial(self._check, overlaps, graph, pending))
+            if interrupted and (stands := await graph.aget_state(config)).next:
+                return Stopped(stands.values)
         if isinstance(output, dict):
             output.pop(_INTERRUPT, None)
-        return Stopped(output) if interrupted else Finished(output)
+        return Finished(output)
 
     def _check(self, overlaps: Overlaps, graph: Graph, pending: list[Pending]) -> None:
         """Let a pause pass when each answer reaches its own question and no other.

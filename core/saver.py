@@ -14,6 +14,7 @@ import json
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from types import CoroutineType
 from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -41,6 +42,7 @@ from core.plain import dumps
 from core.questions import Asked, Pending
 from core.records import Rows
 from core.snapshots import snapshot
+from core.work import LoopBlocked, run_in
 
 FLUSH_AFTER = 0.02
 """Seconds that a finished node's writes may wait while a sibling still runs."""
@@ -283,8 +285,12 @@ class CallState:
     def used_by_sync_call(self) -> None:
         """Note a graph that is run by a sync call, which may be one that blocks the event loop."""
         if threading.get_ident() == self._loop_thread and not self._blocked:
-            self._blocked = True
-            self.loop.call_soon(self._unblocked)
+            self._block()
+
+    def _block(self) -> None:
+        """Wait for nothing that the event loop would have to do, until it does something again."""
+        self._blocked = True
+        self.loop.call_soon_threadsafe(self._unblocked)
 
     def _unblocked(self) -> None:
         self._blocked = False
@@ -453,7 +459,10 @@ class CallState:
         if self._over is not None:
             raise self._over
         if self._sink is not None and not self._blocked:
-            asyncio.run_coroutine_threadsafe(self.flush(), self.loop).result()
+            try:
+                run_in(self.loop, self.flush)
+            except LoopBlocked:
+                self._block()
 
     def on_loss(self, tell: Callable[[Exception], None]) -> None:
         """Whom to tell when a flush fails, whether or not somebody waits for it."""
@@ -612,14 +621,17 @@ class CallSaver(BasePostgresSaver):
             }
         }
 
-    async def aput_writes(
+    def aput_writes(
         self,
         config: RunnableConfig,
         writes: Sequence[tuple[str, Any]],
         task_id: str,
         task_path: str = "",
-    ) -> None:
+    ) -> "CoroutineType[Any, Any, None]":
+        """Keep a task's writes now. LangGraph lets what is awaited wait its turn among the nodes
+        that `max_concurrency` holds back, and the next one would begin before these are kept."""
         self.put_writes(config, writes, task_id, task_path)
+        return _nothing()
 
     def put_writes(
         self,
@@ -630,6 +642,10 @@ class CallSaver(BasePostgresSaver):
     ) -> None:
         id: str = _configurable(config)["checkpoint_id"]
         self.state.put_writes(self._namespace(config), id, writes, task_id, task_path)
+
+
+async def _nothing() -> None:
+    """What is left to await."""
 
 
 def _newest(chain: dict[str, _Saved]) -> str:

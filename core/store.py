@@ -40,6 +40,7 @@ from core.records import (
     Seen,
     StoreError,
     Unavailable,
+    Unholdable,
 )
 
 T = TypeVar("T")
@@ -249,13 +250,11 @@ class Store:
         }
 
         async def write(connection: AsyncConnection[DictRow]) -> None:
-            await connection.execute(self.statement(_PAUSE), parameters)
+            # It is there when a connection broke on the way back from the first try.
+            with suppress(errors.UniqueViolation):
+                await connection.execute(self.statement(_PAUSE), parameters)
 
-        try:
-            await self._retried(write)
-        except errors.UniqueViolation:
-            # A connection broke on the way back from the first try, which was done.
-            return
+        await self._retried(write)
 
     async def claim(
         self,
@@ -304,7 +303,11 @@ class Store:
         Raises:
             ClaimLost: nothing was written.
         """
-        await self._fenced(_FLUSH, claim, {"answers": Jsonb(answers), **_stored(rows)})
+        parameters = {"answers": Jsonb(answers), **_stored(rows)}
+        try:
+            await self._fenced(_FLUSH, claim, parameters)
+        except Interrupted:  # what was done is done again
+            await self._fenced(_FLUSH, claim, parameters)
 
     async def finish(
         self, claim: Claim, answers: dict[str, str], outcome: bytes, *, ttl: timedelta
@@ -417,29 +420,30 @@ class Store:
             return await self._in_time(work)
 
     async def _in_time(self, work: Callable[[AsyncConnection[DictRow]], Awaitable[T]]) -> T:
-        """Do the work of one statement on a connection, which is given up when nothing comes."""
-        async with self.connection() as connection:
-            loop = asyncio.get_running_loop()
-            giving_up = loop.call_later(self._patience, hang_up, connection)
-            try:
-                return await work(connection)
-            finally:
-                giving_up.cancel()
+        """Do the work of one statement on a connection."""
+        async with self.connection(self._patience) as connection:
+            return await work(connection)
 
     @asynccontextmanager
-    async def connection(self) -> AsyncGenerator[AsyncConnection[DictRow]]:
+    async def connection(self, patience: float) -> AsyncGenerator[AsyncConnection[DictRow]]:
         """One connection of the pool, in autocommit mode; the driver's errors become the store's.
+
+        Args:
+            patience: seconds after which it is given up, whatever is still to come.
 
         Raises:
             Unavailable: there was no connection to be had.
+            Unholdable: a value is too large for the database, or none that it knows.
             Interrupted: the connection broke.
-            StoreError: tables are missing; the text names the command that makes them.
+            StoreError: anything else; where tables are missing, it names the command that makes
+                them.
         """
         pool = await self.pool()
         try:
             connection = await pool.getconn()
         except psycopg.OperationalError as error:  # a PoolTimeout is one
             raise Unavailable("the database can't be reached") from error
+        giving_up = asyncio.get_running_loop().call_later(patience, hang_up, connection)
         try:
             yield connection
         except _MISSING as error:
@@ -452,13 +456,16 @@ class Store:
             # A server that became a standby: a new connection may find the one that took over.
             await pool.drain()
             raise Unavailable("the database only reads now") from error
-        except errors.ProgramLimitExceeded as error:  # it would be an OperationalError
-            raise StoreError("the database can't hold what the agent keeps") from error
+        except (errors.ProgramLimitExceeded, errors.DataError) as error:
+            raise Unholdable("the database can't hold it") from error
         except psycopg.OperationalError as error:
             if connection.broken or connection.closed:
                 raise Interrupted("the connection to the database broke") from error
             raise Unavailable("the database refused") from error
+        except psycopg.Error as error:
+            raise StoreError("the database failed") from error
         finally:
+            giving_up.cancel()
             await pool.putconn(connection)
 
     async def pool(self) -> AsyncConnectionPool[AsyncConnection[DictRow]]:

@@ -17,6 +17,9 @@ from core.store import Store
 BATCH = 500
 """Calls in one transaction."""
 
+PATIENCE = 60.0
+"""Seconds that a transaction may take."""
+
 log = logging.getLogger(__name__)
 
 # Without statistics, as after a restore, PostgreSQL would read whole tables for each batch.
@@ -62,7 +65,7 @@ _DELETES: tuple[LiteralString, ...] = (
 )
 
 
-async def sweep(store: Store, *, batch: int = BATCH) -> int:
+async def sweep(store: Store, *, batch: int = BATCH, patience: float = PATIENCE) -> int:
     """Delete every expired call, and return how many there were.
 
     Any number may run at once: one works, the others return 0.
@@ -73,7 +76,7 @@ async def sweep(store: Store, *, batch: int = BATCH) -> int:
     total = 0
     after: dict[str, Any] = {"moment": "-infinity", "call": UUID(int=0)}
     while True:
-        async with store.connection() as connection, connection.transaction():
+        async with store.connection(patience) as connection, connection.transaction():
             found = await _found(store, connection, batch, after)
             expired = await _expired(store, connection, found)
             await _delete(store, connection, [each["id"] for each in expired])

@@ -123,6 +123,6 @@ def explained(database: str) -> Generator[None]:
 async def hear(store: Store) -> Plans:
     """The plans of a store that has one connection, from now on."""
     plans = Plans()
-    async with store.connection() as connection:
+    async with store.connection(10.0) as connection:
         connection.add_notice_handler(plans.hear)
     return plans

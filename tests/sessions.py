@@ -9,6 +9,8 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.sql import SQL
 
+from tests.conversation import until
+
 ROUNDS: Final = "SELECT 1 FROM intermezzo_rounds FOR UPDATE"
 
 
@@ -38,6 +40,12 @@ class Sessions:
         with psycopg.connect(self.database, autocommit=True) as connection:
             for session in sessions:
                 connection.execute("SELECT pg_terminate_backend(%s, 5000)", [session])
+
+    async def end_waiting(self, times: int) -> None:
+        """End what waits for a lock, so many times in a row."""
+        for _ in range(times):
+            await until(lambda: bool(self.waiting()))
+            self.end(self.waiting())
 
     def cut(self) -> int:
         """End every session, and tell how many there were."""

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from core.claims import Renewals
-from core.records import Asking, Claim, ClaimLost, Rows
+from core.records import Asking, Claim, ClaimLost, Rows, StoreError, Unavailable
 from core.store import RENEW, Store
 from tests.conversation import until
 from tests.faults import serving_lines
@@ -58,7 +58,7 @@ async def test_a_claim_is_renewed_until_the_last_of_its_blocks_ends(
 ) -> None:
     """As when a run is stopped while one of its threads is still at work."""
     renewals = Renewals(store, lease=LEASE)
-    first, second = (renewals.hold(claim, DIGESTS, lambda: None) for _ in range(2))
+    first, second = (renewals.hold(claim, DIGESTS, _pass_over) for _ in range(2))
     with first:
         second.__enter__()
     try:
@@ -74,10 +74,11 @@ async def test_a_claim_is_told_to_be_lost_once_it_is_older_than_its_lease(
 ) -> None:
     renewals = Renewals(store, lease=LEASE)
     other = await _taken_over(store, database, claim)
-    told: list[bool] = []
+    told: list[StoreError] = []
     old = replace(claim, since=claim.since - LEASE.total_seconds())
-    with renewals.hold(old, DIGESTS, lambda: told.append(True)):
+    with renewals.hold(old, DIGESTS, told.append):
         await until(lambda: bool(told))
+    assert isinstance(told[0], Unavailable)
     with pytest.raises(ClaimLost):
         await store.renew(claim, lease=LEASE)
     await store.renew(other, lease=LEASE)
@@ -128,11 +129,17 @@ async def test_one_thread_that_could_not_start_ends_no_later_renewal(
     renewals = Renewals(store, lease=LEASE)
     with monkeypatch.context() as exhausted:
         exhausted.setattr(threading.Thread, "start", _no_more_threads)
-        with pytest.raises(RuntimeError), renewals.hold(claim, DIGESTS, lambda: None):
-            pass
+        told: list[StoreError] = []
+        with renewals.hold(claim, DIGESTS, told.append):
+            await until(lambda: bool(told))
+    assert isinstance(told[0], Unavailable)
     before = ends(database)
-    with renewals.hold(claim, DIGESTS, lambda: None):
+    with renewals.hold(claim, DIGESTS, _pass_over):
         await until(lambda: ends(database) > before)
+
+
+def _pass_over(error: StoreError) -> None:
+    """The claim is not lost."""
 
 
 def _no_more_threads(thread: threading.Thread) -> None:
@@ -147,6 +154,10 @@ async def test_a_claim_that_is_old_already_is_lost_no_later_when_its_renewal_han
         line.at_named("renew", 1, "before", line.swallow)
         old = replace(claim, since=claim.since - LEASE.total_seconds() * 0.6)
         told: list[float] = []
-        with Renewals(hung, lease=LEASE).hold(old, DIGESTS, lambda: told.append(time.monotonic())):
+
+        def tell(error: StoreError) -> None:
+            told.append(time.monotonic())
+
+        with Renewals(hung, lease=LEASE).hold(old, DIGESTS, tell):
             await until(lambda: bool(told))
     assert told[0] - old.since < LEASE.total_seconds() * 1.3

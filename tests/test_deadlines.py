@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from core import saver
-from core.errors import InternalError, RetryLater
+from core.errors import RetryLater
 from core.rounds import OUT_OF_TIME
 from tests.clock import move
 from tests.conversation import Instance, accept, instance, rows, said, until
@@ -185,8 +185,7 @@ async def test_a_connection_that_breaks_after_a_node_ran_is_told_and_nothing_is_
     await until((here.journal / "held-charge").exists)
     with sessions.hold():
         (here.journal / "hold-charge").unlink()
-        await until(lambda: bool(sessions.waiting()))
-        sessions.end(sessions.waiting())
+        await sessions.end_waiting(times=2)
     with pytest.raises(RetryLater):
         await request
     result = await here.ends("then", answers, asked.request_state)
@@ -209,8 +208,9 @@ async def test_a_state_that_can_not_be_stored_is_an_error_result_that_names_it(
 async def test_a_state_that_the_database_has_no_room_for_is_told_and_leaves_nothing(
     here: Instance, database: str
 ) -> None:
-    with pytest.raises(InternalError, match="the database can't hold what the agent keeps"):
-        await here.call("wordy")
+    result = await here.ends("wordy")
+    assert result.is_error
+    assert said(result) == "wordy can't pause: the database can't hold it."
     assert set(rows(database).values()) == {0}
 
 

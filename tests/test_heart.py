@@ -122,8 +122,7 @@ async def test_a_node_that_could_not_begin_has_not_failed_so_its_error_handler_d
     await until((here.journal / "held-ask").exists)
     with sessions.hold():
         (here.journal / "hold-ask").unlink()
-        await until(lambda: bool(sessions.waiting()))
-        sessions.end(sessions.waiting())
+        await sessions.end_waiting(times=2)  # what is stored again, too
     with pytest.raises(RetryLater):
         await request
     result = await here.ends("guarded", answers, asked.request_state)

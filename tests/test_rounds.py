@@ -1,5 +1,6 @@
 """Rounds: what runs, what is stored and what is told, request by request, on a real database."""
 
+import json
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 from core.cannot_ask import BREAKPOINT, PREFIX
 from core.errors import InvalidParams, InvalidRequestState, MissingCapability
 from core.rounds import CANNOT_ANSWER, OTHER_ANSWERS
-from tests.conversation import Instance, accept, instance, rows, said
+from tests.conversation import Instance, accept, catalog, instance, rows, said
 
 pytestmark = pytest.mark.anyio
 
@@ -221,9 +222,26 @@ async def test_an_answer_that_only_the_node_can_judge_may_be_corrected(here: Ins
     asked = await here.asks("choosy_alone")
     with pytest.raises(InvalidParams, match="Form content does not match") as refusal:
         await here.call("choosy_alone", accept(asked, How={"number": 3}), asked.request_state)
-    assert "an even number is needed" in str(refusal.value.data)
+    [key] = asked.requests
+    assert refusal.value.data == {
+        "errors": [
+            {"key": key, "field": "number", "reason": "Value error, an even number is needed"}
+        ]
+    }
     result = await here.ends("choosy_alone", accept(asked, How={"number": 4}), asked.request_state)
     assert '"picky=4"' in said(result)
+
+
+async def test_an_answer_without_a_field_of_its_own_that_only_the_node_can_judge_is_told_by_ours(
+    here: Instance,
+) -> None:
+    asked = await here.asks("choosy_word")
+    with pytest.raises(InvalidParams) as refusal:
+        await here.call("choosy_word", accept(asked, Which="odd"), asked.request_state)
+    [key] = asked.requests
+    assert refusal.value.data == {
+        "errors": [{"key": key, "field": "response", "reason": "Value error, not odd"}]
+    }
 
 
 async def test_an_answer_of_a_first_call_that_only_the_node_can_judge_is_refused_too(
@@ -239,8 +257,10 @@ async def test_an_answer_of_a_first_call_that_only_the_node_can_judge_is_refused
 
 async def test_a_sibling_of_a_corrected_answer_does_not_run_again(here: Instance) -> None:
     asked = await here.asks("choosy")
-    with pytest.raises(InvalidParams):
+    with pytest.raises(InvalidParams) as refusal:
         await here.call("choosy", accept(asked, How={"number": 3}, Right="r"), asked.request_state)
+    told = {"field": "number", "reason": "Value error, an even number is needed"}
+    assert refusal.value.data == {"errors": [told]}
     assert here.ran()["right"] == 1
     result = await here.ends(
         "choosy", accept(asked, How={"number": 4}, Right="r"), asked.request_state
@@ -320,6 +340,24 @@ async def test_a_static_breakpoint_is_an_error_for_a_client_that_can_be_asked(
         assert not result.is_error
         assert '"journal"' in said(result)
     assert rows(database) == NOTHING
+
+
+async def test_a_graph_with_nothing_left_to_do_is_at_no_breakpoint(here: Instance) -> None:
+    asked = await here.asks("breakpoint_last")
+    result = await here.ends("breakpoint_last", accept(asked, Go="yes"), asked.request_state)
+    assert not result.is_error
+    assert '["ask=yes","work"]' in said(result)
+
+
+async def test_at_a_breakpoint_the_state_is_told_whatever_the_output_would_be(
+    here: Instance,
+) -> None:
+    result = await here.ends("breakpoint_apart", modes=frozenset[str]())
+    assert not result.is_error
+    assert json.loads(said(result))["journal"] == str(here.journal)
+    tool = await catalog.tool("breakpoint_apart")
+    assert tool is not None
+    assert tool.output_schema is None, "a client would drop what does not fit"
 
 
 # Request states.

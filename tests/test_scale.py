@@ -51,7 +51,7 @@ async def everything(here: Instance) -> None:
     with pytest.raises(MissingCapability):
         await here.call("url_later", answers, asked.request_state, modes=frozenset({"form"}))
     await here.asks("url_later", answers, asked.request_state)
-    async with here.store.connection() as connection:
+    async with here.store.connection(10.0) as connection:
         # In the product a thread does this, on a connection of its own.
         ids = [uuid4() for _ in range(3)]
         lists = {"calls": ids, "numbers": [1] * 3, "claims": ids, "answers": ["{}"] * 3}

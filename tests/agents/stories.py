@@ -8,7 +8,7 @@ from typing import Annotated, Any, NotRequired
 from langgraph.config import get_store
 from langgraph.graph import START, StateGraph
 from langgraph.types import Send, interrupt
-from pydantic import BaseModel, field_validator
+from pydantic import AfterValidator, BaseModel, field_validator
 from typing_extensions import TypedDict
 
 from tests.agents.journal import point, ran
@@ -185,6 +185,23 @@ fanned = StateGraph(State).add_node("item", item).add_conditional_edges(START, f
 """A fan-out of three tasks, two of which ask the same."""
 
 
+def _not_odd(word: str) -> str:
+    if word == "odd":
+        raise ValueError("not odd")
+    return word
+
+
+_Word: Any = Annotated[str, AfterValidator(_not_odd)]
+
+
+def picky_of_words(state: State) -> dict[str, Any]:
+    return {"answers": [interrupt("Which word?", response_schema=_Word)]}
+
+
+choosy_word = chain(picky=picky_of_words)
+"""Asks for a word that only Pydantic can judge."""
+
+
 class Even(BaseModel):
     number: int
 
@@ -270,6 +287,20 @@ stopping = StateGraph(State).add_node("work", working("work")).add_edge(START, "
 breakpoint_before = stopping.compile(interrupt_before=["work"])
 """A static breakpoint."""
 
+breakpoint_last = chain(ask=asking("ask", "Go?"), work=working("work")).compile(
+    interrupt_after=["work"]
+)
+"""A static breakpoint behind which nothing is left to do."""
+
+
+class Answered(TypedDict):
+    answers: list[str]
+
+
+breakpoint_apart = StateGraph(State, output_schema=Answered).add_node("work", working("work"))
+breakpoint_apart = breakpoint_apart.add_edge(START, "work").compile(interrupt_before=["work"])
+"""A static breakpoint before there is any output."""
+
 done = chain(work=working("work"))
 """Never asks."""
 
@@ -319,16 +350,16 @@ def growing(*nodes: tuple[str, Any]) -> StateGraph[Any]:
     return graph
 
 
-_LONG = random.Random(0).randbytes(4096).hex()
-Wordy = TypedDict("Wordy", {"journal": str, _LONG: list[str]})  # pyright: ignore[reportGeneralTypeIssues] - the name is no literal
+LONG_KEY = random.Random(0).randbytes(4096).hex()
+Wordy = TypedDict("Wordy", {"journal": str, LONG_KEY: list[str]})  # pyright: ignore[reportGeneralTypeIssues] - the name is no literal
 
 
 def fill(state: Any) -> dict[str, Any]:
-    return {_LONG: ["x"]}
+    return {LONG_KEY: ["x"]}
 
 
 def name(state: Any) -> dict[str, Any]:
-    return {_LONG: [interrupt("Go?")]}
+    return {LONG_KEY: [interrupt("Go?")]}
 
 
 wordy = StateGraph(Wordy).add_node("fill", fill).add_node("name", name)

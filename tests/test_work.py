@@ -1,15 +1,14 @@
-"""The threads of sync nodes: when they end, and what does not wait for them."""
+"""What executes for a call: when it has ended, and what does not wait for it."""
 
 import asyncio
-import os
 import socket
 import sys
 import threading
 
 import pytest
 
-from core import threads
-from core.threads import RunThreads
+from core import work
+from core.work import Work
 
 pytestmark = pytest.mark.anyio
 
@@ -17,15 +16,14 @@ pytestmark = pytest.mark.anyio
 def prepared() -> asyncio.AbstractEventLoop:
     """This test's event loop, and a run whose threads are told."""
     loop = asyncio.get_running_loop()
-    threads.prepare(loop)
+    work.prepare(loop)
     return loop
 
 
 async def test_names_are_looked_up_while_every_thread_is_at_work() -> None:
     """A node that waits for a connection would wait for ever, were it to find the database."""
     loop, go = prepared(), threading.Event()
-    most = (os.cpu_count() or 1) + 4
-    working = [loop.run_in_executor(None, go.wait, 20) for _ in range(most + 1)]
+    working = [loop.run_in_executor(None, go.wait, 20) for _ in range(work.MOST_THREADS + 1)]
     try:
         async with asyncio.timeout(5):
             assert await loop.getaddrinfo("localhost", 5432, type=socket.SOCK_STREAM)
@@ -36,8 +34,8 @@ async def test_names_are_looked_up_while_every_thread_is_at_work() -> None:
 
 
 async def test_a_run_is_busy_until_its_last_thread_ends_whatever_became_of_the_run() -> None:
-    loop, go, run = prepared(), threading.Event(), RunThreads()
-    threads.current.set(run)
+    loop, go, run = prepared(), threading.Event(), Work()
+    work.current.set(run)
     ended, failed = loop.run_in_executor(None, go.wait, 20), loop.run_in_executor(None, fail, go)
     assert run.busy
     for each in (ended, failed):
@@ -55,5 +53,5 @@ def fail(go: threading.Event) -> None:
 
 
 async def test_a_node_that_would_end_the_process_fails_and_nothing_else_ends() -> None:
-    with pytest.raises(RuntimeError, match=r"a node called sys.exit\(\)"):
+    with pytest.raises(RuntimeError, match="a node raised SystemExit"):
         await prepared().run_in_executor(None, sys.exit, 3)
