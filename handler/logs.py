@@ -13,11 +13,16 @@ import errno
 import json
 import logging
 import re
+import sys
+import threading
 import traceback
+import warnings
 from collections.abc import Mapping
-from typing import Any, Final, cast
+from typing import Any, Final, TextIO, cast
 
 from core import account
+
+_log: Final = logging.getLogger("intermezzo")
 
 _OURS: Final = ("core.", "handler.")
 
@@ -56,8 +61,33 @@ def complete_records() -> None:
 
 def _set_up(handler: logging.Handler) -> None:
     handler.addFilter(_complete)
+    # Of itself Python writes the texts of these to the error stream.
+    threading.excepthook = _tell_thread
+    sys.unraisablehook = _tell_ignored
+    warnings.showwarning = _tell_warning
     for name in _WORDY:
         logging.getLogger(name).setLevel(logging.WARNING)
+
+
+def _tell_thread(ended: threading.ExceptHookArgs) -> None:
+    if ended.exc_type is not SystemExit:
+        _log.error("a thread failed", exc_info=ended.exc_value)
+
+
+def _tell_ignored(ignored: "sys.UnraisableHookArgs") -> None:
+    _log.error("an exception was ignored", exc_info=ignored.exc_value)
+
+
+def _tell_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    told = {"type": category.__qualname__, "place": f"{filename}:{lineno}"}
+    _log.warning("a warning", extra=told)
 
 
 def _complete(record: logging.LogRecord) -> bool:

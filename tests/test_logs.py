@@ -59,7 +59,7 @@ AGENT = """
 """
 
 STRAYING = """
-    import asyncio, gc, logging
+    import asyncio, gc, logging, threading, warnings
     import httpx
     from langchain_core.callbacks import BaseCallbackHandler
     from langgraph.graph import START, StateGraph
@@ -88,6 +88,13 @@ STRAYING = """
             logging.getLogger("any.library").warning("%(why)r", {"why": error})
             logging.getLogger("langchain_model").warning(f"again: {error}")
 
+    class Left:
+        def __init__(self, word):
+            self.word = word
+
+        def __del__(self):
+            fail(self.word)
+
     async def stray(word):
         open(f"/nowhere/{word}")
 
@@ -98,6 +105,11 @@ STRAYING = """
         gc.collect()
         asyncio.get_running_loop().call_soon(fail, state["word"])
         lookup(state["word"])
+        thread = threading.Thread(target=fail, args=(state["word"],))
+        thread.start()
+        thread.join()
+        Left(state["word"])
+        warnings.warn(f"about {state['word']}")
         async with httpx.AsyncClient() as http:
             await http.get(state["url"], params={"q": state["word"]})
         tries.append(1)
@@ -273,9 +285,15 @@ def test_what_libraries_say_of_an_agent_tells_no_value_of_it(
         "ConnectionError",
         "'ConnectionError'",
         "again",
+        "a thread failed",
+        "an exception was ignored",
+        "a warning",
     ):
         assert any(message.startswith(words) for message in said), words
     assert "HTTP Request" not in log
+    warned = next(line for line in lines(log) if line["message"] == "a warning")
+    assert "agent.py" in warned["place"]
+    assert warned["type"] == "UserWarning"
     assert PLANTED["argument"] not in log
 
 
