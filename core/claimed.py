@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from core.runs import Finished, Paused, Run, Stopped
     from core.store import Store
 
-OUT_OF_TIME: Final = "This tool ran out of time. What it finished is kept."
+FINISHED_KEPT: Final = "This tool ran out of time. What it finished is kept."
 
 UNWINDING: Final = 0.25
 """Seconds that a stopped run's coroutines get to end before the request is answered."""
@@ -130,7 +130,7 @@ class Claimed:
         except BaseException as error:  # as in `run`
             await asyncio.shield(self.detached(self._stop(run)))
             if isinstance(error, TimeoutError):
-                raise RetryLater(OUT_OF_TIME) from None
+                raise RetryLater(FINISHED_KEPT) from None
             raise
         await asyncio.shield(self.detached(self.store.reopen(self.claim, _finished(run))))
 
@@ -223,4 +223,4 @@ class Watch:
         """The answer of a run that its deadline stopped."""
         if not self.scope.expired() or self.loss is not None:
             return None
-        return RetryLater(OUT_OF_TIME)
+        return RetryLater(FINISHED_KEPT)

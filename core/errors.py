@@ -24,7 +24,7 @@ RETRY_AFTER_MS: Final = 1000
 
 
 class Refusal(Exception):
-    """A request is answered with a JSON-RPC error and leaves nothing behind."""
+    """A request is answered with a JSON-RPC error."""
 
     code: ClassVar[int]
 

@@ -71,8 +71,9 @@ def as_json(pending: Sequence[Pending]) -> str:
     return plain.dumps(entries)
 
 
-def _depth(pending: Pending) -> int:
-    return pending.namespace.count("|") + 1 if pending.namespace else 0
+def _depth(pending: Pending) -> tuple[int, int]:
+    """How deep a write is that lists an interrupt; a task that was called is below its caller."""
+    return pending.namespace.count("|") + bool(pending.namespace), len(pending.path)
 
 
 def _told(value: Any) -> Any:

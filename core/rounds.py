@@ -15,7 +15,6 @@ import itertools
 import json
 import logging
 import time
-import traceback
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -52,7 +51,6 @@ from core.records import (
 )
 from core.request_state import Binding, KeyRing
 from core.tools import Tool
-from core.validation import Misfit
 from core.work import Work
 
 if TYPE_CHECKING:
@@ -81,7 +79,7 @@ PATIENCE: Final = 5
 
 CANNOT_ANSWER: Final = "This tool paused to ask for human input, and this client can't answer it."
 CANNOT_RESUME: Final = "This tool paused to ask for human input, and this call can't be resumed."
-OUT_OF_TIME: Final = "This tool ran out of time. Nothing was kept: call it again."
+NOTHING_KEPT: Final = "This tool ran out of time. Nothing was kept: call it again."
 OTHER_ANSWERS: Final = "This round was already answered with other answers"
 
 _WAITS: Final = (0.01, 0.02, 0.04, 0.08, 0.15, 0.25)
@@ -209,11 +207,13 @@ class Rounds:
             async with asyncio.timeout_at(call.deadline):
                 came_to = await self._first_run(call, run, input)
         except TimeoutError:
-            return error_result(OUT_OF_TIME)
+            return error_result(NOTHING_KEPT)
         finally:
             await run.state.close()
         if isinstance(came_to, ToolResult):
             return came_to
+        from core.failures import failed
+
         metadata: bytes | None = None
         if call.threads is not None:
             if (marks := await call.threads.keep(id, call.tool.agent)) is None:
@@ -222,17 +222,19 @@ class Rounds:
         try:
             rows = run.state.rows()
         except Exception as error:
-            return _failed(call, error)
+            return failed(call.tool.name, error)
         try:
             await self._open_store().pause(
                 id, call.tool.agent, _asking(came_to), rows, ttl=self._paused, metadata=metadata
             )
         except Unholdable as error:
-            return _failed(call, error)
+            return failed(call.tool.name, error)
         return self._input_required(call, id, 1, came_to)
 
     async def _first_run(self, call: Call, run: "Run", input: Any) -> ToolResult | Round:
         """To the result, or to the round to ask: the second, when the first is answered already."""
+        from core.failures import failed, refused_answer
+
         answered: Round | None = None
         try:
             came_to = self._came_to(call, await run.start(input))
@@ -249,9 +251,9 @@ class Rounds:
         except Refusal:
             raise
         except Exception as error:
-            if refusal := _refused_answer(answered, error):
+            if refusal := refused_answer(answered, error):
                 raise refusal from error
-            return _failed(call, error)
+            return failed(call.tool.name, error)
         if isinstance(came_to, Round):
             _require_modes(came_to, call)
         return came_to
@@ -306,7 +308,7 @@ class Rounds:
                     return await answering
                 except ClaimLost:
                     log.warning("a claim was lost")
-            elif told := await self._tell(call, claim, round, seen):
+            elif told := await self._tell(call, id, number, round, seen):
                 account.current().repeat = True
                 return told
             if time.monotonic() + wait > call.deadline:
@@ -347,7 +349,7 @@ class Rounds:
         return round
 
     async def _tell(
-        self, call: Call, claim: Claim, round: Round, seen: Seen
+        self, call: Call, id: UUID, number: int, round: Round, seen: Seen
     ) -> ToolResult | InputRequired | None:
         """What a request that holds no claim is told; None: look again later."""
         if seen.state != "settled":
@@ -357,7 +359,7 @@ class Rounds:
             _require_modes(round, call)
             return InputRequired(requests=round.requests, request_state=call.request_state or "")
         if seen.answers is not None:
-            self._require_same(claim, seen.answers, reading)
+            self._require_same(id, number, seen.answers, reading)
         if seen.state != "settled":
             return None
         if seen.outcome is not None:
@@ -366,8 +368,8 @@ class Rounds:
         following = Round.load(seen.next)
         _require_modes(following, call)
         if seen.next_state == "withheld":
-            await self._open_store().ask_withheld(claim.call, claim.number + 1, ttl=self._paused)
-        return self._input_required(call, claim.call, claim.number + 1, following)
+            await self._open_store().ask_withheld(id, number + 1, ttl=self._paused)
+        return self._input_required(call, id, number + 1, following)
 
     async def _answer(
         self, call: Call, claim: Claim, round: Round, seen: Seen
@@ -381,7 +383,7 @@ class Rounds:
             if isinstance(reading, Missing):
                 raise InvalidParams("an answer is missing")
             if seen.answers is not None:
-                self._require_same(claim, seen.answers, reading)
+                self._require_same(claim.call, claim.number, seen.answers, reading)
             digests = self._keys.digest(claim.call, claim.number, reading.answers)
             if isinstance(reading, Ended):
                 result = error_result(reading.text)
@@ -433,20 +435,22 @@ class Rounds:
         running: "Awaitable[Finished | Paused | Stopped]",
     ) -> ToolResult | InputRequired:
         """Run on and store what it came to: the result, or the next round."""
+        from core.failures import failed, refused_answer
+
         store, claim = claimed.store, claimed.claim
         try:
             came_to = self._came_to(call, await running)
             if isinstance(came_to, Round):
                 return await self._next(call, claimed, run, came_to)
         except Unholdable as error:
-            came_to = _failed(call, error)
+            came_to = failed(call.tool.name, error)
         except (Refusal, StoreError):
             raise
         except Exception as error:
-            if refusal := _refused_answer(round, error):
+            if refusal := refused_answer(round, error):
                 await claimed.reopen(run, call.deadline)
                 raise refusal from error
-            came_to = _failed(call, error)
+            came_to = failed(call.tool.name, error)
         settling = store.finish(claim, claimed.digests, came_to.dump(), ttl=self._kept)
         await claimed.settle(run, settling)
         return came_to
@@ -539,9 +543,9 @@ class Rounds:
         )
 
     def _require_same(
-        self, claim: Claim, stored: Mapping[str, str], reading: Ended | Resume
+        self, id: UUID, number: int, stored: Mapping[str, str], reading: Ended | Resume
     ) -> None:
-        if not self._keys.same(stored, claim.call, claim.number, reading.answers):
+        if not self._keys.same(stored, id, number, reading.answers):
             raise InvalidParams(OTHER_ANSWERS)
 
 
@@ -563,43 +567,3 @@ def _require_modes(round: Round, call: Call) -> None:
 
 def _asking(round: Round) -> Asking:
     return Asking(keys=list(round.requests), modes=sorted(round.modes), questions=round.dump())
-
-
-def _refused_answer(round: Round | None, error: Exception) -> InvalidParams | None:
-    """The refusal of an answer that only the node's own validation could judge (a Pydantic
-    validator). LangGraph raises it before anything of the node is stored."""
-    from langgraph.errors import is_invalid_resume
-    from pydantic import ValidationError
-
-    if round is None or not (is_invalid_resume(error) and isinstance(error, ValidationError)):
-        return None
-    problems = error.errors(include_url=False, include_context=False, include_input=False)
-    return round.refusal([Misfit(".".join(map(str, p["loc"])), p["msg"]) for p in problems])
-
-
-def _failed(call: Call, error: Exception) -> ToolResult:
-    """The error result of an agent's own exception, which tells nothing of its inside.
-
-    An exception's text may hold what a user typed: the log gets its type and place, by the id that
-    the result gives.
-    """
-    from langgraph.errors import GraphRecursionError
-
-    from core.runs import Escaped
-    from core.saver import Unstorable
-
-    if isinstance(error, Unstorable | Unholdable):
-        return error_result(f"{call.tool.name} can't pause: {error}.")
-    if isinstance(error, GraphRecursionError):
-        return error_result(f"{call.tool.name} stopped: it took more steps than it may.")
-    id = uuid4().hex[:12]
-    cause = error.__cause__ if isinstance(error, Escaped) and error.__cause__ else error
-    place = traceback.extract_tb(cause.__traceback__)[-1]
-    log.error(
-        "agent failed: %s at %s:%s",
-        type(cause).__qualname__,
-        place.filename,
-        place.lineno,
-        extra={"error_id": id},
-    )
-    return error_result(f"{call.tool.name} failed (error {id}).")

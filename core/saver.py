@@ -38,8 +38,9 @@ from langgraph.checkpoint.serde.types import (
 from langgraph.errors import is_invalid_resume
 from langgraph.types import Interrupt
 
+from core.pending import Pending, ordered
 from core.plain import dumps
-from core.questions import Asked, Pending
+from core.questions import Asked
 from core.records import Rows
 from core.snapshots import snapshot
 from core.work import LoopBlocked, run_in
@@ -319,8 +320,7 @@ class CallState:
             for interrupt in self._interrupts(ns, task)
             if interrupt.id in live
         ]
-        deepest = {each.id: each for each in sorted(listed, key=_depth)}
-        return sorted(deepest.values(), key=lambda each: each.path)
+        return ordered(listed)
 
     def still_pending(self, asked: Iterable[Asked]) -> set[str]:
         """Of the interrupts that a round asked, those that wait in the very task that raised them.
@@ -656,11 +656,6 @@ def _newest(chain: dict[str, _Saved]) -> str:
 
 def _configurable(config: RunnableConfig) -> dict[str, Any]:
     return config.get("configurable", {})
-
-
-def _depth(listed: Pending) -> tuple[int, int]:
-    """How deep a write is that lists an interrupt; a task that was called is below its caller."""
-    return listed.namespace.count("|") + bool(listed.namespace), len(listed.path)
 
 
 def _schema(interrupt: Interrupt[Any]) -> dict[str, Any] | None:

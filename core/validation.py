@@ -29,15 +29,7 @@ _SHORT: Final = 16_384
 
 
 class Unusable(Exception):
-    """Nothing can be checked against the schema; the text says why.
-
-    Attributes:
-        unresolved: whether the reason is a reference: to another document, or to nothing.
-    """
-
-    def __init__(self, message: str, *, unresolved: bool) -> None:
-        super().__init__(message)
-        self.unresolved = unresolved
+    """Nothing can be checked against the schema; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +68,7 @@ def merged(inner: dict[str, Any], outer: dict[str, Any]) -> dict[str, Any]:
     """
     for keyword in inner.keys() & outer.keys() - ANNOTATIONS:
         if inner[keyword] != outer[keyword]:
-            raise Unusable(f'"{keyword}" is said twice, differently', unresolved=False)
+            raise Unusable(f'"{keyword}" is said twice, differently')
     return {**inner, **outer}
 
 
@@ -114,10 +106,9 @@ def _compiled(schema: str) -> "Validator":
             email_options=jsonschema_rs.EmailOptions(allow_display_text=False),
         )
     except jsonschema_rs.ValidationError as error:
-        unresolved = isinstance(error.kind, jsonschema_rs.ValidationErrorKind.Referencing)
-        raise Unusable(_short(error.message), unresolved=unresolved) from error
+        raise Unusable(_short(error.message)) from error
     except ValueError as error:
-        raise Unusable(_short(str(error)), unresolved=False) from error
+        raise Unusable(_short(str(error))) from error
 
 
 _kept: Final = lru_cache(maxsize=256)(_compiled)
@@ -126,13 +117,13 @@ _kept: Final = lru_cache(maxsize=256)(_compiled)
 
 def _target(reference: Any, document: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(reference, str) or not reference.startswith("#"):
-        raise Unusable(f"{reference} is another document, which is never fetched", unresolved=True)
+        raise Unusable(f"{reference} is another document, which is never fetched")
     target: Any = document
     for step in unquote(reference[1:]).split("/")[1:]:
         name = step.replace("~1", "/").replace("~0", "~")
         target = cast("dict[str, Any]", target).get(name) if isinstance(target, dict) else None
     if not isinstance(target, dict) or reference[1:2] not in ("", "/"):
-        raise Unusable(f"{reference} leads to no schema of an object", unresolved=True)
+        raise Unusable(f"{reference} leads to no schema of an object")
     return cast("dict[str, Any]", target)
 
 

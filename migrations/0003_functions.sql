@@ -8,9 +8,9 @@
 
 -- Claiming, drawn in time:
 --
---     claim        renewed      renewed        lapses
---     ├─────────────┼────────────┼───────────────┤  anybody may claim again
---     now           + 3 s        + 6 s           claimed_until
+--     claim        renewed      renewed       the holder dies       lapses
+--     ├─────────────┼────────────┼─────────────────────┼────────────────┤  anybody may claim again
+--     now           + 3 s        + 6 s                           claimed_until: + 16 s
 --
 -- On Lambda nothing renews: the claim lasts as long as the platform lets the process live.
 CREATE OR REPLACE FUNCTION intermezzo_claim(

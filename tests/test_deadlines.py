@@ -13,7 +13,7 @@ import pytest
 
 from core import saver
 from core.errors import RetryLater
-from core.rounds import OUT_OF_TIME
+from core.rounds import NOTHING_KEPT
 from tests.clock import move
 from tests.conversation import Instance, accept, instance, rows, said, until
 from tests.sessions import Sessions
@@ -45,7 +45,7 @@ async def test_a_first_call_that_runs_out_of_time_says_so_and_leaves_nothing(
     (here.journal / "hold-before").touch()
     result = await here.ends("one")
     assert result.is_error
-    assert said(result) == OUT_OF_TIME
+    assert said(result) == NOTHING_KEPT
     (here.journal / "hold-before").unlink()
     assert set(rows(database).values()) == {0}
 

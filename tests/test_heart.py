@@ -19,7 +19,7 @@ from core import saver
 from core.catalog import Catalog
 from core.errors import RetryLater
 from core.protocol import InputRequired
-from core.rounds import OUT_OF_TIME
+from core.rounds import NOTHING_KEPT
 from tests.clock import move
 from tests.conversation import Instance, accept, instance, said, until
 from tests.processes import Processes, wait_for
@@ -254,7 +254,7 @@ async def test_a_first_call_that_ran_out_of_time_begins_no_further_node_in_its_t
 ) -> None:
     (here.journal / "hold-one").touch()
     here.seconds = 0.3
-    assert said(await here.ends("threaded_at_once")) == OUT_OF_TIME
+    assert said(await here.ends("threaded_at_once")) == NOTHING_KEPT
     (here.journal / "hold-one").unlink()
     await until(lambda: "the run is over" in caplog.text)
     assert here.ran() == {"one": 1}

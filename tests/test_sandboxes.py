@@ -19,7 +19,7 @@ from mcp.client import ClientRequestContext
 
 from core.catalog import BUILT, Catalog, build
 from core.protocol import LATEST
-from core.rounds import OUT_OF_TIME
+from core.rounds import NOTHING_KEPT
 from handler.lambdas import MARGIN
 from tests.artifacts import environ
 from tests.gateways import GATEWAYS, Gateway, HttpRequest, behind, http_api, passed_on, shape
@@ -271,7 +271,7 @@ def test_a_first_call_is_stopped_before_its_deadline_and_keeps_nothing(
         ended = result(deployed, "waits", arguments={"journal": str(journal)})
         assert deployed.sandboxes[0].alive
     assert ended["isError"]
-    assert ended["content"][0]["text"] == OUT_OF_TIME
+    assert ended["content"][0]["text"] == NOTHING_KEPT
     with psycopg.connect(database) as connection:
         assert connection.execute("SELECT FROM intermezzo_calls").rowcount == 0
         assert connection.execute("SELECT FROM checkpoints").rowcount == 0
@@ -329,7 +329,7 @@ def test_a_setting_stops_a_run_before_a_gateway_gives_up(
         started = time.monotonic()
         ended = result(deployed, "waits", arguments={"journal": str(journal)})
         assert time.monotonic() - started < 20
-    assert ended["content"][0]["text"] == OUT_OF_TIME
+    assert ended["content"][0]["text"] == NOTHING_KEPT
 
 
 @pytest.mark.parametrize("size", [3_500_000, 7_000_000])

@@ -41,19 +41,17 @@ def test_a_reference_to_another_document_is_never_fetched(visits: tuple[str, lis
         {"$dynamicRef": address},
     ]
     for document in documents:
-        with pytest.raises(Unusable) as refusal:
+        with pytest.raises(Unusable):
             Check(document)
-        assert refusal.value.unresolved
     with pytest.raises(Unusable):
         follow({"$ref": address}, {})
     assert fetched == []
 
 
 @pytest.mark.parametrize("schema", [{"type": 5}, {"minLength": -1}, {"required": "x"}, {"enum": 1}])
-def test_what_is_no_schema_is_unusable_for_another_reason(schema: dict[str, Any]) -> None:
-    with pytest.raises(Unusable) as refusal:
+def test_what_is_no_schema_is_unusable(schema: dict[str, Any]) -> None:
+    with pytest.raises(Unusable):
         Check(schema)
-    assert not refusal.value.unresolved
 
 
 def test_patterns_take_linear_time_and_what_would_not_is_unusable() -> None:
