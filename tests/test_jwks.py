@@ -127,7 +127,9 @@ async def test_an_issuer_that_is_down_is_asked_now_and_then_only() -> None:
 async def test_an_issuer_that_hangs_costs_one_request_its_patience_and_no_other_any(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(jwks, "PATIENCE", 0.5)
+    assert jwks.PATIENCE == RETRY, "as they are here, a tenth of each"
+    for name in ("PATIENCE", "RETRY"):
+        monkeypatch.setattr(jwks, name, 0.5)
     ahead = 0.0
     with published(key_set(A)) as here:
         keys = Jwks(from_url(here.url), now=lambda: time.monotonic() + ahead)
