@@ -22,7 +22,7 @@ from pydantic import PydanticUserError, TypeAdapter, ValidationError
 from typing_extensions import is_typeddict
 
 from core import schemas
-from core.declared import declared_classes, is_found
+from core.declared import declared_classes, is_found, tell_undeclared
 from core.entrypoints import entrypoint_of
 from core.errors import InvalidParams
 from core.factories import Builder, Graph, Occasion, Unfit, graph_of, load
@@ -33,6 +33,8 @@ from core.tools import Tool
 from core.validation import Check, Unusable
 
 OpenStore: TypeAlias = Callable[[], BaseStore | Awaitable[BaseStore]]
+
+tell_undeclared()
 
 _log: Final = logging.getLogger(__name__)
 

@@ -2,24 +2,48 @@
 
 A checkpoint may bring these back to life and no others, so that a row which somebody else wrote
 can't name a class of their choice. LangGraph has such a list only when an environment variable
-asks for it. This module imports
-LangGraph.
+asks for it. This module imports LangGraph.
 """
 
 import inspect
+import logging
 import sys
 import typing
 from collections.abc import Iterator
 from dataclasses import is_dataclass
 from enum import Enum
-from typing import Any, cast
+from functools import lru_cache
+from typing import Any, Final, cast
 
+from langgraph.checkpoint.serde.event_hooks import SerdeEvent, register_serde_event_listener
 from langgraph.graph import StateGraph
 from langgraph.pregel import Pregel
 from pydantic import BaseModel
 from typing_extensions import is_typeddict
 
 from core.entrypoints import Graph, function_of, hints
+
+log: Final = logging.getLogger(__name__)
+
+
+def tell_undeclared() -> None:
+    """Log each class that a checkpoint names and that stays plain data, once."""
+    register_serde_event_listener(_told)
+
+
+def _told(event: SerdeEvent) -> None:
+    if event["kind"] == "msgpack_blocked":
+        _tell(event["module"], event["name"])
+
+
+@lru_cache(maxsize=1000)
+def _tell(module: str, name: str) -> None:
+    log.warning(
+        "after a pause a %s.%s is plain data, because no state of the agent declares it: declare it"
+        " or list it in langgraph.json under checkpointer.serde.allowed_msgpack_modules",
+        module[:200],
+        name[:200],
+    )
 
 
 def declared_classes(graph: Graph) -> frozenset[type]:

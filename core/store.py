@@ -140,7 +140,10 @@ FROM asked WHERE id = asked.call_id
 """
 
 _RELEASE: LiteralString = """
-UPDATE {schema}.intermezzo_rounds SET claimed_until = '-infinity'
+UPDATE {schema}.intermezzo_rounds
+SET state = CASE WHEN answers IS NULL THEN 'asked' ELSE state END,
+    claim = CASE WHEN answers IS NOT NULL THEN claim END,
+    claimed_until = CASE WHEN answers IS NOT NULL THEN '-infinity'::timestamptz END
 WHERE call_id = %(call)s AND number = %(number)s AND claim = %(claim)s
 """
 

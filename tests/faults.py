@@ -30,6 +30,7 @@ _NAMES = (
     ("settle", "intermezzo_next("),
     ("reopen", "SET state = 'asked', claim = NULL"),
     ("lapse", "SET claimed_until = '-infinity'"),
+    ("release", "SET state = CASE"),
     ("renew", "claimed_until = {}intermezzo_now() + "),
     ("ask", "SET state = 'asked'"),
 )

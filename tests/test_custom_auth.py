@@ -87,7 +87,7 @@ async def test_neither_secret_nor_user_is_in_any_table_or_log(
         assert SECRET not in text
         assert asked["requestState"] not in text
     for text in (kept, caplog.text):  # what the agent itself told in the end is its own affair
-        assert "ada" not in text.replace("metadata", "")
+        assert not re.search(r"\bada\b", text), "not by chance within an id"
 
 
 PARAMETERS = """

@@ -141,6 +141,19 @@ class TestClassesInCheckpoints:
         stored = serializer.dumps_typed(module.__dict__["Hidden"](name="h"))
         assert type(serializer.loads_typed(stored)).__name__ == revived
 
+    async def test_a_class_that_stays_data_is_told_once(
+        self, project: Write, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        code = self.STATE.replace("Hidden", "ToldOnce")
+        agent = await Catalog.read(project({"agent.py": code})).agent("shout")
+        module = sys.modules[agent.made.builder.state_schema.__module__]
+        stored = agent.serializer().dumps_typed(module.__dict__["ToldOnce"](name="h"))
+        for _ in range(2):
+            agent.serializer().loads_typed(stored)
+        [told] = [each for each in caplog.records if each.name == "core.declared"]
+        assert f"{module.__name__}.ToldOnce" in told.getMessage()
+        assert "checkpointer.serde.allowed_msgpack_modules" in told.getMessage()
+
     async def test_a_class_of_somebody_elses_choice_is_not_made(
         self, project: Write, tmp_path: Path
     ) -> None:
