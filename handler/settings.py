@@ -226,7 +226,7 @@ class Settings:
         "INTERMEZZO_DATABASE_POOL_SIZE",
         _whole,
         "a whole number from 1",
-        "Connections of one process, at most.",
+        "Connections of one process, at most; `serve` has one more, to renew claims.",
         default=16,
     )
     public_url: str = _setting(
@@ -247,7 +247,7 @@ class Settings:
         "INTERMEZZO_ALLOWED_ORIGINS",
         _origins,
         "origins such as https://example.com, separated by commas, or *",
-        "Web pages that may call. Clients that are no browser send no origin and always may.",
+        "Web pages that may call. Non-browser clients send no origin and always may.",
         shown="those of the allowed hosts",
     )
     jwt_issuer: str = _setting(
