@@ -18,7 +18,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import StateGraph
 from langgraph.store.base import BaseStore
-from pydantic import PydanticUserError, TypeAdapter, ValidationError
+from pydantic import PydanticUserError, SecretBytes, SecretStr, TypeAdapter, ValidationError
 from typing_extensions import is_typeddict
 
 from core import schemas
@@ -40,6 +40,9 @@ _log: Final = logging.getLogger(__name__)
 
 _UNNAMED: Final = "LangGraph"
 """The name of every graph that was not given one."""
+
+_SECRETS: Final = frozenset((kind.__module__, kind.__name__) for kind in (SecretBytes, SecretStr))
+"""As plain data they would be told to whoever called."""
 
 _NO_SCHEMA: Final = (PydanticUserError, TypeError, NameError)
 """What Pydantic raises for a type that has no JSON Schema."""
@@ -79,12 +82,13 @@ class Agent:
             async with graph_of(made, source, Occasion) as graph:
                 _check_subgraphs(graph)
                 entrypoint = entrypoint_of(graph)
-                input_schema, wrapped = _input_schema(graph)
+                given = source.input_schema
+                input_schema, wrapped = (given, None) if given else _input_schema(graph)
                 tool = Tool(
                     name=source.name,
                     agent=source.name,
                     description=source.description or _doc(source.name, made, graph, module),
-                    input_schema=source.input_schema or input_schema,
+                    input_schema=input_schema,
                     output_schema=_output_schema(graph),
                 )
                 _check_schemas(tool)
@@ -103,7 +107,7 @@ class Agent:
                     tool=tool,
                     input_type=entrypoint.type if entrypoint else None,
                     context_type=graph.context_schema,
-                    wrapped=None if source.input_schema else wrapped,
+                    wrapped=wrapped,
                     classes=frozenset((each.__module__, each.__name__) for each in classes),
                 )
         except Unfit:
@@ -179,11 +183,11 @@ class Agent:
         agent's modules are loaded by now, so its classes are found by name.
         """
         allowed, old = self.serde.msgpack, self.serde.json
-        classes = {*self.classes, *(() if isinstance(allowed, bool) else allowed)}
+        classes = {*_SECRETS, *self.classes, *(() if isinstance(allowed, bool) else allowed)}
         return JsonPlusSerializer(
             pickle_fallback=self.serde.pickle,
             allowed_json_modules=True if old is True else (old or None),
-            allowed_msgpack_modules=True if allowed is True else (classes or None),
+            allowed_msgpack_modules=True if allowed is True else classes,
         )
 
 

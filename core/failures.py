@@ -18,6 +18,7 @@ from core.records import Unholdable
 from core.runs import Escaped
 from core.saver import Unstorable
 from core.validation import Misfit
+from core.work import LoopBlocked
 
 log: Final = logging.getLogger(__name__)
 
@@ -39,6 +40,8 @@ def failed(tool: str, error: Exception) -> ToolResult:
     """
     if isinstance(error, Unstorable | Unholdable):
         return error_result(f"{tool} can't pause: {error}.")
+    if isinstance(error, LoopBlocked):
+        return error_result(f"{tool} failed: {error}.")
     if isinstance(error, GraphRecursionError):
         return error_result(f"{tool} stopped: it took more steps than it may.")
     id = uuid4().hex[:12]

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from langgraph.store.base import BaseStore, Op, Result
 
-from core.work import run_in
+from core.work import LoopBlocked, run_in
 
 
 class LateStore(BaseStore):
@@ -36,15 +36,14 @@ class LateStore(BaseStore):
         """Run operations from a node that is a plain function, which runs in a thread.
 
         Raises:
-            RuntimeError: called in the event loop, which would wait for itself, or while it is
-                blocked.
+            LoopBlocked: the event loop would wait for itself.
         """
         try:
             running = asyncio.get_running_loop()
         except RuntimeError:
             running = None
         if running is self._loop:
-            raise RuntimeError("an async node must use the store's async methods, such as aget")
+            raise LoopBlocked("an async node must use the store's async methods, such as aget")
         return run_in(self._loop, lambda: self.abatch(ops))
 
     async def _store(self) -> BaseStore:

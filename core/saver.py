@@ -600,7 +600,11 @@ class CallSaver(BasePostgresSaver):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        return self.put(config, checkpoint, metadata, new_versions)
+        kept = self._put(config, checkpoint, metadata)
+        # Code of a node follows on the end of a graph that it called, and no gate stands between.
+        if self._namespace(kept):
+            await self.state.flush()
+        return kept
 
     def put(
         self,
@@ -608,6 +612,14 @@ class CallSaver(BasePostgresSaver):
         checkpoint: Checkpoint,
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        kept = self._put(config, checkpoint, metadata)
+        if self._namespace(kept):
+            self.state.flush_from_thread()
+        return kept
+
+    def _put(
+        self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata
     ) -> RunnableConfig:
         # LangGraph's own keys only: of the configuration, which other savers copy into the
         # metadata, nothing is kept.

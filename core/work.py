@@ -106,7 +106,8 @@ def prepare(loop: asyncio.AbstractEventLoop) -> None:
 
 
 class LoopBlocked(RuntimeError):
-    """The event loop does nothing, and may wait for the very thread that wants something of it."""
+    """An async node holds the event loop up, where what it waits for would have to happen; the text
+    says what to use instead."""
 
 
 def run_in(loop: asyncio.AbstractEventLoop, work: Callable[[], Coroutine[Any, Any, T]]) -> T:

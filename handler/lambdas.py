@@ -46,7 +46,7 @@ LARGEST_RESULT: Final = 6_000_000
 """Bytes of a result, which leaves room for what HTTP and JSON-RPC put around it."""
 
 _OF_A_CALL: Final = (
-    *("mangum", "jsonschema_rs", "core.claimed", "core.rounds", "core.runs", "core.store"),
+    *("mangum", "jsonschema_rs", "core.claimed", "core.failures", "core.rounds", "core.store"),
     *("handler.database", "handler.secrets_manager"),
 )
 """Modules that a call imports, and with them all that it needs of libraries."""

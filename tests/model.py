@@ -492,6 +492,8 @@ class World:
         left = turn.runs[round.done :] or (turn.again,)
         total = len(turn.runs)
         steps = [self._claimed(round, holder)]
+        if round.answers is not None:
+            steps.append(Step())  # an earlier run came to nothing: can anything be stored?
         words = [*call.words(number - 1), word]
         told: Told = Asks(call, number + 1)
         if call.is_last(number):
@@ -511,7 +513,8 @@ class World:
 
             runs = [node.format(*words) for node in nodes]
             last = place >= total
-            steps.append(Step(runs, settle if last else mark, UNREACHED, give_back))
+            # What finished is stored again, unseen; an outcome is not.
+            steps.append(Step(runs, settle, UNREACHED, give_back) if last else Step(runs, mark))
         ended = NO_PAGE if withheld else told
         return self._take(
             steps, ended, call, stop, round, holder, lambda: self.retry(call, number, reply, None)

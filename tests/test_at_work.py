@@ -204,7 +204,9 @@ async def test_a_store_tells_that_the_event_loop_waits_for_it(
 ) -> None:
     told = processes.send("invoking_memory").one()
     assert told.kind == "failed"
-    assert told.text.startswith("invoking_memory failed (error ")
+    assert told.text == (
+        "invoking_memory failed: an async node blocks the event loop: let it call `ainvoke`."
+    )
 
 
 @pytest.mark.parametrize("agent", ["both", "in_turn"])

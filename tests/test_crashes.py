@@ -258,3 +258,16 @@ async def test_every_round_is_served_by_a_process_of_its_own(
     ).one()
     assert result.kind == "ended"
     assert '["first=1","second=2"]' in result.text
+
+
+@pytest.mark.parametrize("agent", ["ordering", "ordering_in_a_thread"])
+async def test_killed_right_after_a_graph_that_a_node_called_its_last_node_does_not_run_again(
+    here: Instance, processes: Processes, agent: str
+) -> None:
+    asked = await here.asks(agent)
+    answers = accept(asked, Go="yes")
+    (here.journal / "crash-ordered").touch()
+    assert processes.send(agent, answers, asked.request_state).killed()
+    move(processes.database, seconds=11)
+    await here.ends(agent, answers, asked.request_state)
+    assert here.ran() == {"ask?": 2, "ask": 1, "prepare": 1, "charge": 1}

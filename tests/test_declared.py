@@ -9,6 +9,7 @@ import pytest
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
+from pydantic import SecretBytes, SecretStr
 
 from core.catalog import Catalog
 from tests.projects import Write, in_another_process
@@ -153,6 +154,12 @@ class TestClassesInCheckpoints:
         [told] = [each for each in caplog.records if each.name == "core.declared"]
         assert f"{module.__name__}.ToldOnce" in told.getMessage()
         assert "checkpointer.serde.allowed_msgpack_modules" in told.getMessage()
+
+    async def test_a_secret_stays_one_wherever_it_stands(self, project: Write) -> None:
+        agent = await Catalog.read(project({"agent.py": self.STATE})).agent("shout")
+        kept = {"key": SecretStr("sk"), "more": [SecretBytes(b"raw")]}
+        serializer = agent.serializer()
+        assert serializer.loads_typed(serializer.dumps_typed(kept)) == kept
 
     async def test_a_class_of_somebody_elses_choice_is_not_made(
         self, project: Write, tmp_path: Path

@@ -7,6 +7,7 @@ fault in the product, and the machine must find it.
 
 import asyncio
 import base64
+import logging
 import os
 import tempfile
 import threading
@@ -182,6 +183,20 @@ class Place:
     database: str
     folder: Path
     lines: Lines
+    refusals: list[logging.LogRecord]
+
+
+class Refusals(logging.Handler):
+    """Collects what the database did not do for another reason than a fault on the line: what its
+    constraints forbid, above all."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.records: list[logging.LogRecord] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if "the database failed" in record.getMessage():
+            self.records.append(record)
 
 
 class Calls(RuleBasedStateMachine):
@@ -549,6 +564,10 @@ class Calls(RuleBasedStateMachine):
                 yield call.id, number, each.state, live, answered, outcome
 
     @invariant()
+    def the_database_had_nothing_to_forbid(self) -> None:
+        assert not self.place.refusals
+
+    @invariant()
     def every_node_ran_as_often_as_it_may(self) -> None:
         for call in self.world.calls:
             notes = Path(call.journal) / "ran"
@@ -573,8 +592,11 @@ def place(database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
         # The server itself is not killed here, so that nothing needs to wait for the disk.
         name = Identifier(connection.info.dbname)
         connection.execute(SQL("ALTER DATABASE {} SET synchronous_commit = off").format(name))
+    refusals = Refusals()
+    logging.getLogger("core").addHandler(refusals)
     with serving_lines() as lines:
-        yield Place(database, tmp_path, lines)
+        yield Place(database, tmp_path, lines, refusals.records)
+    logging.getLogger("core").removeHandler(refusals)
 
 
 EXAMPLES = os.environ.get("MODEL_EXAMPLES")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from core.catalog import Catalog
+from core.catalog import Catalog, CatalogError
 from core.tools import Tool, name_problem
 from tests.projects import GRAPH, Write, load_problems, only_tool, run
 
@@ -216,6 +216,25 @@ class TestSchemas:
         for tool in (asked, model):
             assert tool.input_schema["properties"]["region"]["x-mcp-header"] == "Region"
         assert model.input_schema["$comment"] == "as is"
+
+    async def test_with_a_schema_beside_the_path_the_state_needs_none(self, project: Write) -> None:
+        code = """
+            from collections.abc import Callable
+            from langgraph.graph import START, StateGraph
+            from typing_extensions import TypedDict
+
+            class State(TypedDict):
+                word: str
+                work: Callable[[], str]
+
+            graph = StateGraph(State).add_node("n", lambda s: {}).add_edge(START, "n")
+        """
+        with pytest.raises(CatalogError, match="its input has no JSON Schema"):
+            await only_tool(project({"agent.py": code}))
+        schema = {"type": "object", "properties": {"word": {"type": "string"}}}
+        entry = {"path": "./agent.py:graph", "input_schema": schema}
+        tool = await only_tool(project({"agent.py": code}, {"shout": entry}))
+        assert tool.input_schema == schema
 
     async def test_a_schema_beside_the_path_is_published_to_the_letter(
         self, project: Write

@@ -11,7 +11,7 @@ from langgraph.graph import START, StateGraph
 from langgraph.prebuilt import ToolNode
 from typing_extensions import TypedDict
 
-from tests.agents.journal import ran
+from tests.agents.journal import point, ran
 from tests.agents.stories import LONG_KEY, State, append, asking, chain, parallel, working
 
 
@@ -63,6 +63,25 @@ async def cleaning(state: State) -> dict[str, Any]:
 
 
 cleans = chain(ask=asking("ask", "Go?"), cleaning=cleaning)
+
+_paying = chain(prepare=working("prepare"), charge=working("charge")).compile()
+
+
+async def orders(state: State) -> dict[str, Any]:
+    """Goes on after a graph that it called."""
+    await _paying.ainvoke({"journal": state["journal"]})
+    point(state["journal"], "ordered")
+    return {"answers": ["ordered"]}
+
+
+def orders_in_a_thread(state: State) -> dict[str, Any]:
+    _paying.invoke({"journal": state["journal"]})
+    point(state["journal"], "ordered")
+    return {"answers": ["ordered"]}
+
+
+ordering = chain(ask=asking("ask", "Go?"), orders=orders)
+ordering_in_a_thread = chain(ask=asking("ask", "Go?"), orders=orders_in_a_thread)
 
 _pair = parallel(left=working("left"), right=working("right")).compile(checkpointer=False)
 
