@@ -51,7 +51,7 @@ conformance: install ## Run the official conformance suite against two processes
 clients: install ## Drive the clients that run on Node, against two processes
 	$(BIN)/python -m tests.clients
 
-bench: .venv/benched ## Measure the endpoint beside what a team would use instead, some 40 minutes
+bench: .venv/benched ## Measure the endpoint beside what a team would use instead, some 25 minutes
 	$(BIN)/python -m benchmarks $(BENCH)
 
 .venv/benched: requirements-bench.txt .venv/installed
