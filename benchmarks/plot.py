@@ -22,7 +22,7 @@ def draw(growth: Growth, path: Path) -> None:
     stored = [(count, median(times)) for count, times in growth.stored]
     _panel(first, "a resume, by stored calls", "stored calls", {"Intermezzo": stored})
     first.set_xscale("log")
-    first.set_ylim(bottom=0)
+    first.set_ylim(0, 1200 * max(seconds for _, seconds in stored))
     _panel(second, "two rounds, by messages in the state", "messages", growth.messages)
     second.set_xscale("log")
     second.set_yscale("log")
