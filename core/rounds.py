@@ -390,7 +390,7 @@ class Rounds:
                 await store.finish(claim, digests, result.dump(), ttl=self._kept)
                 return result
             run = await self._run(call, claim.call, seen.rows, partial(store.flush, claim, digests))
-            waiting = run.state.still_pending(round.asked)
+            waiting = run.state.waiting.still_pending(round.asked)
             if seen.answers is not None:
                 # A run with these answers did not get to its end. See first whether what this one
                 # does can be stored, or each retry would do it once more.

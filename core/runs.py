@@ -181,7 +181,7 @@ class Run:
                         mode == "custom" or mode == "updates" and not inside
                     ):
                         self._progress(mode, chunk)
-            if pending := self.state.pending():
+            if pending := self.state.waiting.pending():
                 return Paused(pending, partial(self._check, overlaps, graph, pending))
             if interrupted and (stands := await graph.aget_state(config)).next:
                 return Stopped(stands.values)
@@ -199,7 +199,7 @@ class Run:
             raise CannotAsk(
                 "It raises NodeInterrupt, which takes no answer. Call interrupt() instead."
             )
-        if any(self.state.ran_before(each) for each in pending):
+        if any(self.state.waiting.ran_before(each) for each in pending):
             raise CannotAsk(
                 "A node ran a graph again that had failed after an answer, and the next answer"
                 " would reach the one that failed. Let what may fail be tried again inside it."

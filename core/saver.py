@@ -12,10 +12,9 @@ a sync node may run a graph in its own thread, so the state is guarded.
 import asyncio
 import json
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from types import CoroutineType
-from typing import Any, cast
+from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -31,18 +30,14 @@ from langgraph.checkpoint.postgres.base import BasePostgresSaver
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.types import (
     ERROR,
-    INTERRUPT,
-    RESUME,
     _DeltaSnapshot,  # pyright: ignore[reportPrivateUsage] - the saver's own marker for a value
 )
 from langgraph.errors import is_invalid_resume
-from langgraph.types import Interrupt
 
-from core.pending import Pending, ordered
 from core.plain import dumps
-from core.questions import Asked
 from core.records import Rows
 from core.snapshots import snapshot
+from core.waiting import Checkpoints, Saved, Typed, Waiting, Write, Writes, newest
 from core.work import LoopBlocked, run_in
 
 FLUSH_AFTER = 0.02
@@ -50,12 +45,6 @@ FLUSH_AFTER = 0.02
 
 _HANDLED = "__error_source_node__"
 """A write of a task that failed and whose error handler runs in its place."""
-
-_CONTROL = frozenset((ERROR, INTERRUPT, RESUME))
-"""Writes that tell what happened to a task, which may run again; any other one means that it ended:
-it finished, or it failed and its error handler runs in its place."""
-
-Typed = tuple[str, bytes]
 
 
 class Unstorable(Exception):
@@ -77,28 +66,6 @@ class RunOver(RuntimeError):
 
     A RuntimeError, because LangGraph's default retry policy lets those pass.
     """
-
-
-@dataclass(slots=True)
-class _Saved:
-    """One checkpoint: as LangGraph handed it over, or as it was loaded."""
-
-    parent: str | None
-    checkpoint: Checkpoint
-    metadata: CheckpointMetadata
-    loaded: bool
-    durable: bool
-
-
-@dataclass(slots=True)
-class _Write:
-    """One write of a task: the object, or the typed bytes it was loaded as."""
-
-    channel: str
-    path: str
-    value: Any
-    loaded: bool
-    durable: bool
 
 
 class CallState:
@@ -124,8 +91,9 @@ class CallState:
         self.serde = serde
         self._sink = sink
         self._lost: Callable[[Exception], None] = lambda error: None
-        self._checkpoints: dict[str, dict[str, _Saved]] = {}
-        self._writes: dict[tuple[str, str], dict[tuple[str, int], _Write]] = {}
+        self._checkpoints: Checkpoints = {}
+        self._writes: Writes = {}
+        self.waiting = Waiting(self._checkpoints, self._writes, serde)
         self._blobs: dict[tuple[str, str, str], Typed] = {}
         self._stored_blobs: set[tuple[str, str, str]] = set()
         self._dirty = False
@@ -142,7 +110,7 @@ class CallState:
 
     def _load(self, rows: Rows) -> None:
         for ns, id, parent, checkpoint, metadata in rows.checkpoints:
-            self._checkpoints.setdefault(ns, {})[id] = _Saved(
+            self._checkpoints.setdefault(ns, {})[id] = Saved(
                 parent, json.loads(checkpoint), json.loads(metadata), loaded=True, durable=True
             )
         for ns, chain in self._checkpoints.items():
@@ -152,7 +120,7 @@ class CallState:
             self._blobs[ns, channel, version] = (type_, bytes(blob))
         self._stored_blobs.update(self._blobs)
         for ns, id, task, idx, path, channel, type_, blob in rows.writes:
-            self._writes.setdefault((ns, id), {})[task, idx] = _Write(
+            self._writes.setdefault((ns, id), {})[task, idx] = Write(
                 channel, path, (type_, bytes(blob)), loaded=True, durable=True
             )
 
@@ -168,7 +136,7 @@ class CallState:
         """Keep a checkpoint, and forget those that it makes useless."""
         # The next node gets these very objects, and may change them before it asks.
         kept: Checkpoint = {**checkpoint, "channel_values": snapshot(checkpoint["channel_values"])}
-        saved = _Saved(parent, kept, metadata, loaded=False, durable=False)
+        saved = Saved(parent, kept, metadata, loaded=False, durable=False)
         with self._guard:
             chain = self._checkpoints.setdefault(ns, {})
             if "counters_since_delta_snapshot" not in metadata:
@@ -184,7 +152,7 @@ class CallState:
     def _forget_calls(self, *, root: str) -> None:
         """Drop what graphs kept that nodes of earlier supersteps called: no task will read it."""
         for ns, chain in list(self._checkpoints.items()):
-            parents = chain[_newest(chain)].metadata.get("parents", {})
+            parents = chain[newest(chain)].metadata.get("parents", {})
             if ":" in ns and parents.get("") != root:
                 for id in self._checkpoints.pop(ns):
                     self._writes.pop((ns, id), None)
@@ -202,7 +170,7 @@ class CallState:
                 key = (task, WRITES_IDX_MAP.get(channel, position))
                 if key in kept and not replace:
                     continue
-                kept[key] = _Write(channel, path, value, loaded=False, durable=False)
+                kept[key] = Write(channel, path, value, loaded=False, durable=False)
                 self._dirty = True
         if self._sink is not None:
             self.loop.call_soon_threadsafe(self._arm)
@@ -231,10 +199,10 @@ class CallState:
             chain = self._checkpoints.get(ns, {})
             if not chain or (id is not None and id not in chain):
                 return None
-            id = id if id is not None else _newest(chain)
+            id = id if id is not None else newest(chain)
             return self._tuple(ns, id, chain[id], serde)
 
-    def _tuple(self, ns: str, id: str, saved: _Saved, serde: SerializerProtocol) -> CheckpointTuple:
+    def _tuple(self, ns: str, id: str, saved: Saved, serde: SerializerProtocol) -> CheckpointTuple:
         checkpoint = self._copy(ns, saved, serde)
         return CheckpointTuple(
             config=self._config(ns, id),
@@ -251,7 +219,7 @@ class CallState:
             ],
         )
 
-    def _copy(self, ns: str, saved: _Saved, serde: SerializerProtocol) -> Checkpoint:
+    def _copy(self, ns: str, saved: Saved, serde: SerializerProtocol) -> Checkpoint:
         checkpoint = saved.checkpoint
         versions = checkpoint["channel_versions"]
         values = snapshot(checkpoint["channel_values"])
@@ -268,7 +236,7 @@ class CallState:
             },
         }
 
-    def _ordered(self, ns: str, id: str) -> list[tuple[tuple[str, int], _Write]]:
+    def _ordered(self, ns: str, id: str) -> list[tuple[tuple[str, int], Write]]:
         writes = self._writes.get((ns, id), {})
         return sorted(
             writes.items(), key=lambda item: writes_sort_key(item[1].path, item[0][0], item[0][1])
@@ -296,104 +264,6 @@ class CallState:
     def _unblocked(self) -> None:
         self._blocked = False
 
-    # Which questions wait.
-
-    def pending(self) -> list[Pending]:
-        """The interrupts that wait for an answer, each where its deepest write lists it."""
-        live = {
-            interrupt.id
-            for task in self._unfinished("")
-            for interrupt in self._interrupts("", task)
-        }
-        listed = [
-            Pending(
-                id=interrupt.id,
-                value=interrupt.value,
-                schema=_schema(interrupt),
-                namespace=ns,
-                task=task,
-                path=self._path(ns, task),
-                answered=self._answered(ns, task),
-            )
-            for ns in self._checkpoints
-            for task in self._unfinished(ns)
-            for interrupt in self._interrupts(ns, task)
-            if interrupt.id in live
-        ]
-        return ordered(listed)
-
-    def still_pending(self, asked: Iterable[Asked]) -> set[str]:
-        """Of the interrupts that a round asked, those that wait in the very task that raised them.
-
-        After a crash a task may have moved on to a question that nobody has seen. LangGraph would
-        take an answer to the old one for it, and the root's writes may still list the old one: the
-        deepest task's newest interrupt decides. A task that was stopped after it had used the
-        answer has it still, and LangGraph would take a second one for its next question.
-        """
-        return {
-            each.id
-            for each in asked
-            if each.task in self._unfinished(each.namespace)
-            and any(i.id == each.id for i in self._interrupts(each.namespace, each.task))
-            and self._answered(each.namespace, each.task) == each.answered
-        }
-
-    def ran_before(self, pending: Pending) -> bool:
-        """Whether a graph around the question was run before by the same node, and failed after it
-        had used an answer. The node would run that one again, and never get to the question."""
-        segments = pending.namespace.split("|")
-        runs = [at for at, segment in enumerate(segments) if segment.isdigit()]
-        earlier = (
-            "|".join((*segments[:at], *([str(number)] if number else ())))
-            for at in runs
-            for number in range(int(segments[at]))
-        )
-        return any(
-            (task, WRITES_IDX_MAP[ERROR]) in self._head(ns) and self._answered(ns, task)
-            for ns in earlier
-            for task in self._unfinished(ns)
-        )
-
-    def _head(self, ns: str) -> dict[tuple[str, int], _Write]:
-        chain = self._checkpoints.get(ns)
-        return self._writes.get((ns, _newest(chain)), {}) if chain else {}
-
-    def _unfinished(self, ns: str) -> set[str]:
-        writes = self._head(ns)
-        ended = {task for (task, _), write in writes.items() if write.channel not in _CONTROL}
-        return {task for task, _ in writes} - ended
-
-    def _interrupts(self, ns: str, task: str) -> list[Interrupt[Any]]:
-        value = self._control(ns, task, INTERRUPT)
-        return [value] if isinstance(value, Interrupt) else list(value or ())
-
-    def _answered(self, ns: str, task: str) -> int:
-        """How many answers a task has used: they are kept, and given to its next attempt."""
-        value = self._control(ns, task, RESUME)
-        return len(cast("list[Any]", value)) if isinstance(value, list) else value is not None
-
-    def _control(self, ns: str, task: str, channel: str) -> Any:
-        """What a control write of a task says; None when there is none."""
-        write = self._head(ns).get((task, WRITES_IDX_MAP[channel]))
-        if write is None:
-            return None
-        return self.serde.loads_typed(write.value) if write.loaded else write.value
-
-    def _path(self, ns: str, task: str) -> str:
-        """A task's path from the root, by which a fresh thread orders its tasks alike.
-
-        Task ids differ from thread to thread, so each level gives the path of its task instead.
-        """
-        levels: list[str] = []
-        parent = ""
-        for segment in ns.split("|") if ns else ():
-            name, _, id = segment.partition(":")
-            write = next((w for (t, _), w in self._head(parent).items() if t == id), None)
-            levels.append(name if write is None else write.path)
-            parent = f"{parent}|{segment}" if parent else segment
-        own = next((w.path for (t, _), w in self._head(ns).items() if t == task), "")
-        return "|".join((*levels, own))
-
     # Rows.
 
     def rows(self) -> Rows:
@@ -405,11 +275,11 @@ class CallState:
         with self._guard:
             return self._collect()[0]
 
-    def _collect(self) -> tuple[Rows, list[_Saved | _Write]]:
+    def _collect(self) -> tuple[Rows, list[Saved | Write]]:
         checkpoints: list[tuple[Any, ...]] = []
         blobs: dict[tuple[str, str, str], tuple[Any, ...]] = {}
         writes: list[tuple[Any, ...]] = []
-        taken: list[_Saved | _Write] = []
+        taken: list[Saved | Write] = []
         for ns, chain in self._checkpoints.items():
             for id, saved in chain.items():
                 if not saved.durable:
@@ -660,19 +530,8 @@ async def _nothing() -> None:
     """What is left to await."""
 
 
-def _newest(chain: dict[str, _Saved]) -> str:
-    """The id of the last checkpoint of a namespace: they stand in the order of their steps. The
-    ids themselves tell the time, and clocks differ from machine to machine."""
-    return next(reversed(chain))
-
-
 def _configurable(config: RunnableConfig) -> dict[str, Any]:
     return config.get("configurable", {})
-
-
-def _schema(interrupt: Interrupt[Any]) -> dict[str, Any] | None:
-    schema = interrupt.response_schema
-    return schema if isinstance(schema, dict) else None
 
 
 def _fits_jsonb(value: object) -> bool:

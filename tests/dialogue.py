@@ -46,7 +46,7 @@ class Dialogue:
         seen = Overlaps()
         config: Any = {"configurable": {"thread_id": "call"}, "callbacks": [seen]}
         self.output = await self._graph.ainvoke(input, config)
-        self.pending = self._state.pending()
+        self.pending = self._state.waiting.pending()
         if not self.pending:
             return None
         seen.check(self._graph, self.pending)

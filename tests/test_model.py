@@ -45,6 +45,7 @@ from core.request_state import KeyRing
 from core.rounds import Rounds
 from core.store import Store
 from core.sweeper import sweep
+from core.waiting import Waiting
 from tests.clock import set_ahead
 from tests.conversation import MODES, Instance, catalog, said
 from tests.faults import Line, Lines, serving_lines
@@ -648,10 +649,10 @@ def no_digests(monkeypatch: pytest.MonkeyPatch, database: str) -> None:
 
 
 def no_filter_on_what_is_pending(monkeypatch: pytest.MonkeyPatch, database: str) -> None:
-    def still_pending(_: saver.CallState, asked: Iterable[Asked]) -> set[str]:
+    def still_pending(_: Waiting, asked: Iterable[Asked]) -> set[str]:
         return {each.id for each in asked}
 
-    monkeypatch.setattr(saver.CallState, "still_pending", still_pending)
+    monkeypatch.setattr(Waiting, "still_pending", still_pending)
 
 
 def without_in_functions(database: str, text: str) -> None:

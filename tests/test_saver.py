@@ -195,7 +195,7 @@ async def stored_by_us(
             rows=seen.rows,
             sink=lambda rows, claim=claim: store.flush(claim, {}, rows),
         )
-        pending = state.pending()
+        pending = state.waiting.pending()
         values = {each.id: f"answer to {each.value}" for each in pending}
         compiled = graph.compile(checkpointer=CallSaver(state))
         await compiled.ainvoke(Command(resume=values), config, durability="sync")
@@ -283,7 +283,7 @@ async def test_what_graphs_kept_that_finished_nodes_called_is_neither_held_nor_l
         namespaces.append({ns for ns, *_ in seen.rows.checkpoints})
         state = CallState(str(call), serde, rows=seen.rows, sink=partial(store.flush, claim, {}))
         compiled = graph.compile(checkpointer=CallSaver(state))
-        values = {each.id: "yes" for each in state.pending()}
+        values = {each.id: "yes" for each in state.waiting.pending()}
         gated: RunnableConfig = {**config, "callbacks": [Gate(state)]}
         await compiled.ainvoke(Command(resume=values), gated, durability="sync")
         await state.flush()
