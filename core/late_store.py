@@ -18,11 +18,18 @@ class LateStore(BaseStore):
 
     Args:
         open_store: called once; may be a coroutine function.
+        patience: seconds that an operation from a thread waits for a blocked event loop.
     """
 
     supports_ttl = True
 
-    def __init__(self, open_store: Callable[[], BaseStore | Awaitable[BaseStore]]) -> None:
+    def __init__(
+        self,
+        open_store: Callable[[], BaseStore | Awaitable[BaseStore]],
+        *,
+        patience: float = 30.0,
+    ) -> None:
+        self._patience = patience
         self._open_store = open_store
         self._opened: BaseStore | None = None
         self._loop = asyncio.get_running_loop()
@@ -44,7 +51,7 @@ class LateStore(BaseStore):
             running = None
         if running is self._loop:
             raise LoopBlocked("an async node must use the store's async methods, such as aget")
-        return run_in(self._loop, lambda: self.abatch(ops))
+        return run_in(self._loop, lambda: self.abatch(ops), patience=self._patience)
 
     async def _store(self) -> BaseStore:
         async with self._opening:

@@ -43,6 +43,10 @@ from core.work import LoopBlocked, run_in
 FLUSH_AFTER = 0.02
 """Seconds that a finished node's writes may wait while a sibling still runs."""
 
+BLOCKED_AFTER = 5.0
+"""Seconds after which an event loop that does nothing is taken to wait for the thread that wants to
+flush: what finished there is stored later."""
+
 _HANDLED = "__error_source_node__"
 """A write of a task that failed and whose error handler runs in its place."""
 
@@ -330,7 +334,7 @@ class CallState:
             raise self._over
         if self._sink is not None and not self._blocked:
             try:
-                run_in(self.loop, self.flush)
+                run_in(self.loop, self.flush, patience=BLOCKED_AFTER)
             except LoopBlocked:
                 self._block()
 

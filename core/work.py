@@ -21,9 +21,6 @@ MOST_THREADS: Final = 256
 """Sync nodes that run at once, those that hang and have no request any more included. A thread is
 made when none is idle."""
 
-BLOCKED_AFTER: Final = 1.0
-"""Seconds in which an event loop that is not blocked begins what it is given."""
-
 _Executing: TypeAlias = "Future[Any] | asyncio.Future[Any]"
 
 
@@ -110,8 +107,17 @@ class LoopBlocked(RuntimeError):
     says what to use instead."""
 
 
-def run_in(loop: asyncio.AbstractEventLoop, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+def run_in(
+    loop: asyncio.AbstractEventLoop,
+    work: Callable[[], Coroutine[Any, Any, T]],
+    *,
+    patience: float,
+) -> T:
     """Run a coroutine in the event loop, from a thread that waits for it.
+
+    Args:
+        patience: seconds that the loop gets to begin. Nothing tells one that waits for this very
+            thread from one that some other call's node holds up for a while.
 
     Raises:
         LoopBlocked: the loop did not begin, and will not: an async node that calls `invoke` holds
@@ -124,6 +130,6 @@ def run_in(loop: asyncio.AbstractEventLoop, work: Callable[[], Coroutine[Any, An
         return await work()
 
     future = asyncio.run_coroutine_threadsafe(working(), loop)
-    if not begun.wait(BLOCKED_AFTER) and future.cancel():
+    if not begun.wait(patience) and future.cancel():
         raise LoopBlocked("an async node blocks the event loop: let it call `ainvoke`")
     return future.result()

@@ -199,16 +199,6 @@ async def test_a_graph_does_not_wait_for_the_event_loop_that_waits_for_it(
         assert here.ran() == {"ask?": 2, "ask": 1, **ran}
 
 
-async def test_a_store_tells_that_the_event_loop_waits_for_it(
-    database: str, tmp_path: Path, processes: Processes
-) -> None:
-    told = processes.send("invoking_memory").one()
-    assert told.kind == "failed"
-    assert told.text == (
-        "invoking_memory failed: an async node blocks the event loop: let it call `ainvoke`."
-    )
-
-
 @pytest.mark.parametrize("agent", ["both", "in_turn"])
 async def test_a_node_that_waits_its_turn_does_not_hold_up_what_the_one_before_it_left(
     database: str, tmp_path: Path, processes: Processes, agent: str

@@ -1,13 +1,18 @@
 """LangGraph's store, opened for the agents that use it."""
 
+import asyncio
 import textwrap
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 
+from core.late_store import LateStore
+from core.work import LoopBlocked
 from tests.projects import Write, run
 
 pytestmark = pytest.mark.anyio
@@ -90,3 +95,19 @@ class TestStore:
     async def test_without_one_an_agent_keeps_its_own(self, project: Write) -> None:
         code = textwrap.dedent(self.CODE) + "graph = make(parameter)\n"
         assert await run(project({"agent.py": code}), "shout", {}) == {"word": "kept"}
+
+
+async def test_a_blocked_event_loop_is_waited_for_and_one_that_waits_for_the_store_is_told() -> (
+    None
+):
+    store = LateStore(InMemoryStore, patience=0.3)
+    with ThreadPoolExecutor(1) as threads:
+        putting = threads.submit(store.put, ("n",), "k", {"word": "kept"})
+        time.sleep(0.1)  # noqa: ASYNC251 - some other call's node
+        await asyncio.wrap_future(putting)
+        getting = threads.submit(store.get, ("n",), "k")
+        with pytest.raises(LoopBlocked):
+            getting.result()
+    found = await store.aget(("n",), "k")
+    assert found is not None
+    assert found.value == {"word": "kept"}

@@ -33,6 +33,22 @@ async def test_names_are_looked_up_while_every_thread_is_at_work() -> None:
         await asyncio.gather(*working)
 
 
+async def test_nodes_that_hang_keep_no_others_from_beginning() -> None:
+    loop, go, begun = prepared(), threading.Event(), threading.Semaphore(0)
+
+    def hang() -> None:
+        begun.release()
+        go.wait(20)
+
+    working = [loop.run_in_executor(None, hang) for _ in range(100)]
+    try:
+        for _ in working:
+            assert begun.acquire(timeout=5)
+    finally:
+        go.set()
+        await asyncio.gather(*working)
+
+
 async def test_a_run_is_busy_until_its_last_thread_ends_whatever_became_of_the_run() -> None:
     loop, go, run = prepared(), threading.Event(), Work()
     work.current.set(run)

@@ -6,7 +6,6 @@ from typing import Annotated, Any, NotRequired
 
 from langchain_core.messages import AIMessage
 from langchain_core.tools import tool
-from langgraph.config import get_store
 from langgraph.graph import START, StateGraph
 from langgraph.prebuilt import ToolNode
 from typing_extensions import TypedDict
@@ -114,22 +113,6 @@ async def invokes_tools(state: State) -> dict[str, Any]:
 
 
 invoking_tools = chain(ask=asking("ask", "Go?"), invokes_tools=invokes_tools)
-
-
-def remembers(state: State) -> dict[str, Any]:
-    get_store().put(("notes",), "last", {"text": "tea"})
-    return {"answers": ["remembered"]}
-
-
-_remembering = parallel(left=remembers, right=working("right")).compile(checkpointer=False)
-
-
-async def invokes_memory(state: State) -> dict[str, Any]:
-    """Blocks the event loop that its store would have to use."""
-    return {"answers": _remembering.invoke({"journal": state["journal"]})["answers"]}
-
-
-invoking_memory = chain(invokes_memory=invokes_memory)
 
 
 class Halt(BaseException):
