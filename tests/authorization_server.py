@@ -7,15 +7,14 @@ import base64
 import hashlib
 import json
 import secrets
-import threading
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from tests.issuer import key_set, public, rsa_key, token
+from tests.listening import Handler, listening
 
 LIFETIME = 600
 
@@ -103,46 +102,30 @@ class AuthorizationServer:
 def authorization_server() -> Generator[AuthorizationServer]:
     """An authorization server on a loopback address, until the block ends."""
 
-    class Serve(BaseHTTPRequestHandler):
+    class Serve(Handler):
         def do_GET(self) -> None:
             parts = urlsplit(self.path)
             match parts.path:
                 case "/.well-known/oauth-authorization-server":
-                    self.answer(200, json.dumps(here.metadata()).encode())
+                    self.answer_json(200, json.dumps(here.metadata()).encode())
                 case "/jwks":
-                    self.answer(200, key_set(public(rsa_key(), kid="a")))
+                    self.answer_json(200, key_set(public(rsa_key(), kid="a")))
                 case "/authorize":
                     location = here.authorize(dict(parse_qsl(parts.query)))
-                    self.answer(302, b"", Location=location)
+                    self.answer(302, headers=[("Location", location)])
                 case _:
-                    self.answer(404, b"")
+                    self.answer(404)
 
         def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
             if self.path == "/register":
-                self.answer(201, json.dumps(here.register(json.loads(body))).encode())
+                self.answer_json(201, json.dumps(here.register(json.loads(self.sent()))).encode())
             else:
-                form = dict(parse_qsl(body.decode()))
-                self.answer(200, json.dumps(here.token(form)).encode())
+                form = dict(parse_qsl(self.sent().decode()))
+                self.answer_json(200, json.dumps(here.token(form)).encode())
 
-        def answer(self, status: int, body: bytes, **headers: str) -> None:
-            self.send_response(status)
-            for name, value in {"Content-Type": "application/json", **headers}.items():
-                self.send_header(name, value)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+        def answer_json(self, status: int, body: bytes) -> None:
+            self.answer(status, body, [("Content-Type", "application/json")])
 
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Serve)
-    here = AuthorizationServer(f"http://127.0.0.1:{server.server_port}")
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    try:
+    with listening(Serve) as url:
+        here = AuthorizationServer(url)
         yield here
-    finally:
-        server.shutdown()
-        thread.join(10)
-        server.server_close()

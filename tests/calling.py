@@ -43,6 +43,14 @@ def accept(**content: Any) -> dict[str, Any]:
     return {"action": "accept", "content": content}
 
 
+def retry(asked: Mapping[str, Any], **content: Any) -> dict[str, Any]:
+    """What the retry of a call has that accepts every question with this content."""
+    return {
+        "inputResponses": dict.fromkeys(asked["inputRequests"], accept(**content)),
+        "requestState": asked["requestState"],
+    }
+
+
 def asked(response: httpx.Response) -> tuple[dict[str, Any], str]:
     """The questions and the request state of an answer that must be a pause."""
     body = result(response)

@@ -6,8 +6,10 @@ import pytest
 
 pytest_plugins = [
     "tests.postgres",
+    "tests.conversation",
     "tests.sessions",
     "tests.processes",
+    "tests.faults",
     "tests.projects",
     "tests.served",
     "tests.artifacts",

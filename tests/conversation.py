@@ -1,4 +1,4 @@
-"""A conversation with `Rounds`: call a tool, answer its questions, look at what was stored.
+"""A conversation with `Rounds`: call a tool, answer its questions, look at what it came to.
 
 The agents note in a journal folder which nodes ran; see `tests.agents.journal`.
 """
@@ -13,10 +13,10 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
 
-import psycopg
-from psycopg import sql
+import pytest
 
 from core.catalog import Catalog
+from core.errors import RetryLater
 from core.protocol import InputRequired, ToolResult
 from core.request_state import KeyRing
 from core.rounds import Call, Rounds
@@ -72,6 +72,13 @@ class Instance:
         assert isinstance(answer, ToolResult), answer
         return answer
 
+    async def puts_off(self, agent: str, *arguments: Any, **changes: Any) -> RetryLater:
+        """A request that must be told to come back soon."""
+        with pytest.raises(RetryLater) as refusal:
+            await self.call(agent, *arguments, **changes)
+        assert refusal.value.data == {"retryAfterMs": 1000}
+        return refusal.value
+
     def ran(self) -> Counter[str]:
         """How often each node ran."""
         return noted(self.journal)
@@ -114,6 +121,21 @@ def _let_go(journal: Path) -> None:
         hold.unlink()
 
 
+@pytest.fixture
+async def here(database: str, tmp_path: Path) -> AsyncGenerator[Instance]:
+    """An instance on the test's database, whose agents note in the test's folder."""
+    async with instance(database, tmp_path) as one:
+        yield one
+
+
+@pytest.fixture
+async def store(database: str) -> AsyncGenerator[Store]:
+    """What an instance has of the test's database."""
+    opened = Store(database)
+    yield opened
+    await opened.close()
+
+
 def accept(requests: InputRequired, **contents: Any) -> dict[str, Any]:
     """An acceptance of every question, whose text a keyword tells: `accept(round, Left="a")`.
 
@@ -131,28 +153,25 @@ def accept(requests: InputRequired, **contents: Any) -> dict[str, Any]:
     return answers
 
 
+def messages(requests: InputRequired) -> list[str]:
+    """The texts of the questions."""
+    return [request["params"]["message"] for request in requests.requests.values()]
+
+
+async def hang_up(request: asyncio.Task[Any]) -> None:
+    """End a request as when its client is gone."""
+    request.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await request
+
+
+def ignoring(mode: str, chunk: Any) -> None:
+    """Progress that nobody is told of."""
+
+
 def said(result: ToolResult) -> str:
     """The text of a result."""
     return "\n".join(block["text"] for block in result.content)
-
-
-def rows(database: str) -> dict[str, int]:
-    """How many rows each table holds."""
-    tables = (
-        "intermezzo_calls",
-        "intermezzo_rounds",
-        "checkpoints",
-        "checkpoint_blobs",
-        "checkpoint_writes",
-    )
-    with psycopg.connect(database) as connection:
-        counts = [
-            connection.execute(
-                sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(table))
-            ).fetchone()
-            for table in tables
-        ]
-    return {table: count[0] for table, count in zip(tables, counts, strict=True) if count}
 
 
 async def until(true: Callable[[], bool], *, seconds: float = 10.0) -> None:

@@ -6,11 +6,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.sql import SQL, Identifier
 
 from core.store import Store
-
-TABLES = ("intermezzo_rounds", "checkpoints", "checkpoint_blobs", "checkpoint_writes")
+from tests.tables import LANGGRAPHS, execute, setting
 
 
 def copy_calls(database: str, count: int) -> None:
@@ -28,7 +28,7 @@ def copy_calls(database: str, count: int) -> None:
             " SELECT copy, agent, expires_at + random() * interval '1 hour'"
             " FROM copies JOIN intermezzo_calls ON id = original"
         )
-        for table in TABLES:
+        for table in ("intermezzo_rounds", *LANGGRAPHS):
             _copy_rows(connection, table)
 
 
@@ -108,16 +108,12 @@ def explained(database: str) -> Generator[None]:
         "auto_explain.log_timing": "off",
         "auto_explain.log_level": "notice",
     }
-    with psycopg.connect(database, autocommit=True) as connection:
-        name = Identifier(connection.info.dbname)
-        for setting, value in settings.items():
-            connection.execute(
-                SQL("ALTER DATABASE {} SET {} = {}").format(name, SQL(setting), value)  # pyright: ignore[reportArgumentType] - listed above
-            )
-        try:
-            yield
-        finally:
-            connection.execute(SQL("ALTER DATABASE {} RESET ALL").format(name))
+    for name, value in settings.items():
+        setting(database, name, value)
+    try:
+        yield
+    finally:
+        execute(database, f"ALTER DATABASE {conninfo_to_dict(database)['dbname']} RESET ALL")
 
 
 async def hear(store: Store) -> Plans:

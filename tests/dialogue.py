@@ -12,8 +12,11 @@ from core.questions import Resume, Round, ask, read
 from core.saver import CallSaver, CallState
 
 
-def accept(**content: Any) -> dict[str, Any]:
-    return {"action": "accept", "content": content}
+def resumed(round: Round, responses: dict[str, Any]) -> dict[str, Any]:
+    """What a run is resumed with, once all of a round is answered."""
+    reading = read(round, responses)
+    assert isinstance(reading, Resume)
+    return reading.values
 
 
 class Dialogue:

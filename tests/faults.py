@@ -9,12 +9,13 @@ import asyncio
 import shutil
 import tempfile
 import threading
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 When = Literal["before", "after"]
@@ -253,3 +254,17 @@ def serving_lines() -> Generator[Lines]:
         loop.call_soon_threadsafe(loop.stop)
         thread.join(10)
         loop.close()
+
+
+@pytest.fixture(scope="module")
+def lines() -> Iterator[Lines]:
+    """A thread for the lines of one file's tests."""
+    with serving_lines() as serving:
+        yield serving
+
+
+@pytest.fixture
+def line(lines: Lines, database: str) -> Iterator[Line]:
+    """A line to the test's database."""
+    with lines.to(database) as opened:
+        yield opened

@@ -6,16 +6,16 @@ are.
 
 import base64
 import json
-import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
+from tests.listening import Handler, listening
 from tests.runtime_api import Function, FunctionError
+from tests.served import message
 
 EVENTS: Final = Path(__file__).parent / "events"
 
@@ -44,6 +44,25 @@ class HttpRequest:
         if not self.base64:
             return {"body": self.body.decode() or None, "isBase64Encoded": False}
         return {"body": base64.b64encode(self.body).decode(), "isBase64Encoded": True}
+
+
+def request(
+    method: str, *, id: Any = 1, headers: Mapping[str, str] | None = None, **params: Any
+) -> HttpRequest:
+    """A request of the newest revision, as a client sends it."""
+    fields, body = message(method, id=id, headers=headers, **params)
+    sent = {
+        "Content-Type": "application/json",
+        "Host": "abc.execute-api.eu-west-1.amazonaws.com",
+        **fields,
+    }
+    return HttpRequest(
+        method="POST",
+        path="/mcp",
+        query="",
+        headers=list(sent.items()),
+        body=json.dumps(body).encode(),
+    )
 
 
 def shape(name: str) -> dict[str, Any]:
@@ -115,24 +134,40 @@ GATEWAYS: Final[Mapping[str, Gateway]] = {
 }
 
 
+_CLAIMS: Final = {
+    "iss": "https://login.example.com/",
+    "sub": "ada",
+    "client_id": "desktop",
+    "exp": "17",
+}
+ARN: Final = "arn:aws:sts::123456789012:assumed-role/people/ada@example.com"
+
+HTTP_JWT: Final = {"jwt": {"claims": _CLAIMS, "scopes": ["call"]}}
+IAM: Final = {"iam": {"userArn": ARN, "accountId": "123456789012", "cognitoIdentity": None}}
+
+AUTHORIZERS: Final[Mapping[str, tuple[dict[str, Any], str | None]]] = {
+    "http-api-jwt": (HTTP_JWT, "2.0"),
+    "http-api-lambda": ({"lambda": {"principalId": "ada", "user": "ada@example.com"}}, "2.0"),
+    "rest-api-cognito": ({"claims": {**_CLAIMS, "scope": "call list"}}, None),
+    "rest-api-lambda": (
+        {"principalId": "ada", "integrationLatency": 5, "user": "ada@example.com"},
+        None,
+    ),
+    "iam": (IAM, "2.0"),
+}
+"""What an event has of its caller, and its version, by what the setting calls the shape."""
+
+
 @contextmanager
 def behind(gateway: Gateway, function: Function) -> Generator[str]:
     """The URL of a function's MCP endpoint behind a gateway."""
 
     class Serve(_Serve):
-        def answer(self, request: HttpRequest) -> tuple[int, list[tuple[str, str]], bytes]:
+        def pass_on(self, request: HttpRequest) -> tuple[int, list[tuple[str, str]], bytes]:
             return passed_on(function, gateway(request))
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Serve)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/mcp"
-    finally:
-        server.shutdown()
-        thread.join(10)
-        server.server_close()
+    with listening(Serve) as url:
+        yield f"{url}/mcp"
 
 
 def passed_on(
@@ -157,6 +192,22 @@ def passed_on(
     return answer["statusCode"], [_renamed(name, value) for name, value in headers], content
 
 
+def call(function: Function, name: str, **params: Any) -> dict[str, Any]:
+    """The JSON-RPC response to a call of a tool through an HTTP API."""
+    params = {"name": name, "arguments": {}, **params}
+    status, headers, body = passed_on(function, http_api(request("tools/call", **params)))
+    assert status in (200, 400), (status, body, function.log())
+    assert dict(headers)["content-type"] == "application/json"
+    return json.loads(body)
+
+
+def result(function: Function, name: str, **params: Any) -> dict[str, Any]:
+    """The result of a call that must have one."""
+    response = call(function, name, **params)
+    assert "result" in response, response
+    return response["result"]
+
+
 def _renamed(name: str, value: str) -> tuple[str, str]:
     """API Gateway keeps this header's name for itself."""
     if name.lower() == "www-authenticate":
@@ -164,12 +215,12 @@ def _renamed(name: str, value: str) -> tuple[str, str]:
     return name, value
 
 
-class _Serve(BaseHTTPRequestHandler):
+class _Serve(Handler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     wbufsize = 1 << 16
 
-    def answer(self, request: HttpRequest) -> tuple[int, list[tuple[str, str]], bytes]:
+    def pass_on(self, request: HttpRequest) -> tuple[int, list[tuple[str, str]], bytes]:
         raise NotImplementedError
 
     def do_POST(self) -> None:
@@ -179,18 +230,10 @@ class _Serve(BaseHTTPRequestHandler):
             path=path,
             query=query,
             headers=list(self.headers.items()),
-            body=self.rfile.read(int(self.headers.get("Content-Length", 0))),
+            body=self.sent(),
         )
-        status, headers, content = self.answer(request)
-        self.send_response(status)
-        for name, value in headers:
-            if name.lower() != "content-length":
-                self.send_header(name, value)
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
+        status, headers, content = self.pass_on(request)
+        others = [field for field in headers if field[0].lower() != "content-length"]
+        self.answer(status, content, others)
 
     do_GET = do_DELETE = do_POST
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass

@@ -9,11 +9,11 @@ from typing import Any
 
 import httpx
 
-from core.protocol import LATEST
 from handler.app import build
 from handler.resources import Resources
 from handler.settings import Settings
-from tests.served import EXAMPLES, KEY, META
+from tests.calling import retry
+from tests.served import EXAMPLES, KEY, message
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +26,7 @@ class Deployment:
         self, method: str, *, headers: Mapping[str, str] | None = None, **params: Any
     ) -> httpx.Response:
         """A request of the newest revision, with these params."""
-        named = {"Mcp-Name": str(params["name"])} if "name" in params else {}
-        fields = {"MCP-Protocol-Version": LATEST, "Mcp-Method": method, **named, **(headers or {})}
-        body = {"jsonrpc": "2.0", "id": 7, "method": method, "params": {"_meta": META, **params}}
+        fields, body = message(method, id=7, headers=headers, **params)
         return await self.http.post("/mcp", headers=fields, json=body)
 
     async def call(
@@ -45,9 +43,7 @@ class Deployment:
         fields = {**({"Authorization": f"Bearer {caller}"} if caller else {}), **(headers or {})}
         params = {"name": name, "arguments": {}, **params}
         if asked is not None:
-            accepted: dict[str, Any] = {"action": "accept", "content": dict(answer)}
-            params["requestState"] = asked["requestState"]
-            params["inputResponses"] = dict.fromkeys(asked["inputRequests"], accepted)
+            params |= retry(asked, **answer)
         return await self.post("tools/call", headers=fields, **params)
 
 

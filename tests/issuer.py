@@ -8,7 +8,6 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 
 import jwt
@@ -16,6 +15,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
+
+from tests.listening import Handler, listening
 
 NAME: Final = "https://login.example.com/"
 RESOURCE: Final = "https://mcp.example.com/mcp"
@@ -98,32 +99,20 @@ class Published:
 def published(body: bytes) -> Generator[Published]:
     """Serves a key set until the block ends."""
 
-    class Serve(BaseHTTPRequestHandler):
+    class Serve(Handler):
         def do_GET(self) -> None:
             here.fetches.append(self.path)
             here.answers.wait()
             if here.raw:
                 self.wfile.write(here.raw)
-                return
-            self.send_response(here.status)
-            if here.status // 100 == 3:
-                self.send_header("Location", f"{here.url}/elsewhere")
-            self.send_header("Content-Length", str(len(here.body)))
-            self.end_headers()
-            self.wfile.write(here.body)
+            else:
+                moved = [("Location", f"{here.url}/elsewhere")] if here.status // 100 == 3 else []
+                self.answer(here.status, here.body, moved)
 
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Serve)
-    here = Published(f"http://127.0.0.1:{server.server_port}/jwks", body)
-    here.answers.set()
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    try:
-        yield here
-    finally:
+    with listening(Serve) as root:
+        here = Published(f"{root}/jwks", body)
         here.answers.set()
-        server.shutdown()
-        thread.join(10)
-        server.server_close()
+        try:
+            yield here
+        finally:
+            here.answers.set()

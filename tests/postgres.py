@@ -43,12 +43,19 @@ def postgres_server() -> Iterator[str]:
 
 
 @contextmanager
+def passing_folder() -> Generator[Path]:
+    """A folder for a server, of which nothing is left when the block ends. As root the server runs
+    as another user, who must get in; pytest's own folders are closed to all but one."""
+    with tempfile.TemporaryDirectory(prefix="intermezzo-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+@contextmanager
 def passing_server() -> Generator[str]:
     """A server of which nothing is left when the block ends."""
-    with tempfile.TemporaryDirectory(prefix="intermezzo-") as folder:
-        Path(folder).chmod(0o755)  # as root the server runs as another user
-        with local_server(Path(folder)) as server:
-            yield server
+    with passing_folder() as folder, local_server(folder) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

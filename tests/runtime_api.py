@@ -19,10 +19,12 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import suppress
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from queue import SimpleQueue
 from typing import IO, Any, Final
+
+from tests.listening import Handler
 
 LARGEST_RESPONSE: Final = 6_291_556
 """Bytes that Lambda passes on from a function."""
@@ -214,7 +216,7 @@ class _Server(ThreadingHTTPServer):
         """A process that was killed hangs up without a word."""
 
 
-class _RuntimeApi(BaseHTTPRequestHandler):
+class _RuntimeApi(Handler):
     """The HTTP side of a sandbox."""
 
     protocol_version = "HTTP/1.1"
@@ -236,16 +238,17 @@ class _RuntimeApi(BaseHTTPRequestHandler):
         if invocation is None:
             self.close_connection = True
             return
-        headers = {
-            "Lambda-Runtime-Aws-Request-Id": invocation.id,
-            "Lambda-Runtime-Deadline-Ms": str(int(invocation.deadline * 1000)),
-            "Lambda-Runtime-Invoked-Function-Arn": ARN,
-            "Lambda-Runtime-Trace-Id": "Root=1-5bef4de7-ad49b0e87f6ef6c87fc2e700;Sampled=0",
-        }
-        self._send(200, json.dumps(invocation.event).encode(), headers)
+        self._send(
+            200,
+            json.dumps(invocation.event).encode(),
+            ("Lambda-Runtime-Aws-Request-Id", invocation.id),
+            ("Lambda-Runtime-Deadline-Ms", str(int(invocation.deadline * 1000))),
+            ("Lambda-Runtime-Invoked-Function-Arn", ARN),
+            ("Lambda-Runtime-Trace-Id", "Root=1-5bef4de7-ad49b0e87f6ef6c87fc2e700;Sampled=0"),
+        )
 
     def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        body = self.sent()
         part = self.path.removeprefix(_API).split("/")
         match part:
             case ["", "invocation", id, "response"]:
@@ -260,19 +263,10 @@ class _RuntimeApi(BaseHTTPRequestHandler):
             case _:
                 self._send(404, b"{}")
 
-    def _send(self, status: int, body: bytes, headers: Mapping[str, str] | None = None) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        for name, value in (headers or {}).items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
+    def _send(self, status: int, body: bytes, *headers: tuple[str, str]) -> None:
+        self.answer(status, body, [("Content-Type", "application/json"), *headers])
         with suppress(ConnectionError):  # the process was killed meanwhile
             self.wfile.flush()
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
 
 
 class Function:

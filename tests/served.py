@@ -18,6 +18,7 @@ import pytest
 from core.protocol import CAPABILITIES_KEY, LATEST, VERSION_KEY
 from core.request_state import make_key
 from handler.settings import variables
+from tests.conversation import AGENTS
 from tests.front import Front, round_robin
 
 CHECKOUT = Path(__file__).parent.parent
@@ -138,6 +139,13 @@ def asking(shared_database: str) -> Generator[Served]:
         yield process
 
 
+@pytest.fixture(scope="module")
+def noting(shared_database: str) -> Generator[Served]:
+    """One process for the tests of one file, with the agents that note when they run."""
+    with serving(shared_database, config=AGENTS) as process:
+        yield process
+
+
 @contextmanager
 def two_serving(database: str, config: Path, **environ: str) -> Generator[Front]:
     """Two processes of one database behind one address, until the block ends."""
@@ -156,19 +164,20 @@ def front(shared_database: str) -> Generator[Front]:
         yield front
 
 
-def post(url: str, method: str, *, id: Any = 1, **changes: Any) -> httpx.Response:
-    """A request of the newest revision; keywords change its params, `headers` its headers."""
-    headers = {"MCP-Protocol-Version": LATEST, "Mcp-Method": method}
-    if "name" in changes:
-        headers["Mcp-Name"] = str(changes["name"])
-    headers.update(changes.pop("headers", {}))
-    params = {"_meta": META, **changes}
-    return httpx.post(
-        url,
-        headers=headers,
-        json={"jsonrpc": "2.0", "id": id, "method": method, "params": params},
-        timeout=60,
-    )
+def message(
+    method: str, *, id: Any = 1, headers: Mapping[str, str] | None = None, **params: Any
+) -> tuple[dict[str, str], dict[str, Any]]:
+    """A request of the newest revision: its header fields and its body."""
+    named = {"Mcp-Name": str(params["name"])} if "name" in params else {}
+    fields = {"MCP-Protocol-Version": LATEST, "Mcp-Method": method, **named, **(headers or {})}
+    sent = {"_meta": META, **params}
+    return fields, {"jsonrpc": "2.0", "id": id, "method": method, "params": sent}
+
+
+def post(url: str, method: str, **changes: Any) -> httpx.Response:
+    """The answer to such a request."""
+    fields, body = message(method, **changes)
+    return httpx.post(url, headers=fields, json=body, timeout=60)
 
 
 def post_older(url: str, method: str, *, id: Any = 1, **params: Any) -> httpx.Response:

@@ -10,6 +10,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.sql import SQL
 
 from tests.conversation import until
+from tests.tables import value
 
 ROUNDS: Final = "SELECT 1 FROM intermezzo_rounds FOR UPDATE"
 
@@ -62,6 +63,15 @@ class Sessions:
                 ).format(SQL(condition))
             ).fetchall()
         return [pid for (pid,) in found]
+
+
+def connections(database: str) -> int:
+    """How many sessions a database has besides the one that asks."""
+    return value(
+        database,
+        "SELECT count(*) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND pid <> pg_backend_pid()",
+    )
 
 
 @pytest.fixture

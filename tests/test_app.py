@@ -14,9 +14,9 @@ from core.protocol import LATEST, SERVER_INFO_KEY, SUPPORTED, VERSION_KEY
 from handler.app import build
 from handler.resources import Resources
 from handler.settings import Settings
-from tests.conversation import rows
 from tests.processes import wait_for
 from tests.served import META, Served, error, post, post_older, result, serving
+from tests.tables import rows
 
 GREETER: dict[str, Any] = {"name": "greeter", "arguments": {}}
 

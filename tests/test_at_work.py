@@ -3,15 +3,12 @@
 import asyncio
 import threading
 import time
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
-import psycopg
 import pytest
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from psycopg.sql import SQL, Identifier
+from psycopg.conninfo import conninfo_to_dict
 
 from core import rounds
 from core.errors import InternalError, InvalidParams, RetryLater
@@ -19,34 +16,18 @@ from core.protocol import ToolResult
 from core.store import Store
 from core.sweeper import sweep
 from tests.clock import move
-from tests.conversation import Instance, accept, instance, said, until
-from tests.faults import Line, serving_lines
+from tests.conversation import Instance, accept, ignoring, instance, said, until
+from tests.faults import Line
 from tests.processes import Processes, wait_for
-from tests.test_database_faults import execute, full_disk, told_to_come_back
+from tests.tables import claimed, execute, full_disk, limited_role, value
 
 pytestmark = [pytest.mark.anyio, pytest.mark.direct]
 
 
 @pytest.fixture
-async def here(database: str, tmp_path: Path) -> AsyncGenerator[Instance]:
-    async with instance(database, tmp_path) as one:
-        yield one
-
-
-@pytest.fixture
 def role(database: str) -> Iterator[str]:
-    """A connection string for a role of its own."""
-    name = f"role_{conninfo_to_dict(database)['dbname']}"
-    with psycopg.connect(database, autocommit=True) as connection:
-        for statement in (
-            "CREATE ROLE {} LOGIN",
-            "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {}",
-        ):
-            connection.execute(SQL(statement).format(Identifier(name)))
-    yield make_conninfo(database, user=name)
-    with psycopg.connect(database, autocommit=True) as connection:
-        for statement in ("DROP OWNED BY {}", "DROP ROLE {}"):
-            connection.execute(SQL(statement).format(Identifier(name)))
+    with limited_role(database) as made:
+        yield made
 
 
 def hold(folder: Path, *names: str) -> None:
@@ -57,16 +38,6 @@ def hold(folder: Path, *names: str) -> None:
 def let_go(folder: Path, *names: str) -> None:
     for name in names:
         (folder / f"hold-{name}").unlink()
-
-
-def claimed(database: str) -> bool:
-    """Whether somebody holds the only round."""
-    with psycopg.connect(database) as connection:
-        row = connection.execute(
-            "SELECT coalesce(claimed_until > intermezzo_now(), false) FROM intermezzo_rounds"
-        ).fetchone()
-    assert row is not None
-    return row[0]
 
 
 # Claims that can't be renewed.
@@ -83,7 +54,7 @@ async def test_a_node_in_a_thread_has_none_beside_it_when_its_claim_can_not_be_r
         answers = accept(asked, Go="yes")
         hold(tmp_path, "charge")
         for _ in range(2):
-            await told_to_come_back(here, "then", answers, asked.request_state)
+            await here.puts_off("then", answers, asked.request_state)
         let_go(tmp_path, "charge")
         result = await here.ends("then", answers, asked.request_state)
         assert '["ask=yes","charge","ship"]' in said(result)
@@ -105,7 +76,7 @@ async def test_a_claim_that_no_thread_can_renew_is_given_back(
 
     with monkeypatch.context() as exhausted:
         exhausted.setattr(threading.Thread, "start", start)
-        await told_to_come_back(here, "slowly", answers, asked.request_state)
+        await here.puts_off("slowly", answers, asked.request_state)
     let_go(here.journal, "slow")
     await here.ends("slowly", answers, asked.request_state)
     assert here.ran() == {"slow?": 2, "slow": 1, "after": 1}
@@ -121,7 +92,7 @@ async def test_an_async_node_that_takes_its_time_keeps_the_claim_though_its_clie
     answers = accept(asked, Go="yes")
     hold(tmp_path, "cleaning", "cleaned")
     request = asyncio.create_task(
-        here.call("cleans", answers, asked.request_state, progress=_nobody_listens)
+        here.call("cleans", answers, asked.request_state, progress=ignoring)
     )
     await until((tmp_path / "held-cleaning").exists)
     for _ in range(3):
@@ -144,7 +115,7 @@ async def test_a_request_is_answered_in_time_though_its_node_does_not_end(
     hold(tmp_path, "cleaning", "cleaned")
     here.seconds = 0.5
     begun = time.monotonic()
-    await told_to_come_back(here, "cleans", answers, asked.request_state)
+    await here.puts_off("cleans", answers, asked.request_state)
     assert time.monotonic() - begun < 2
     assert claimed(database)
     with pytest.raises(RetryLater, match="still at work"):
@@ -153,9 +124,6 @@ async def test_a_request_is_answered_in_time_though_its_node_does_not_end(
     here.seconds = 20
     await here.ends("cleans", answers, asked.request_state)
     assert here.ran()["cleaning"] == 2
-
-
-def _nobody_listens(mode: str, chunk: Any) -> None: ...
 
 
 async def test_a_thread_keeps_its_claim_while_the_process_waits_for_it_to_end(
@@ -218,14 +186,12 @@ async def test_a_node_that_waits_its_turn_does_not_hold_up_what_the_one_before_i
 
 
 def _has_written(database: str, node: str) -> bool:
-    with psycopg.connect(database) as connection:
-        row = connection.execute(
-            "SELECT count(*) FROM checkpoint_writes"
-            " WHERE channel = 'answers' AND task_path LIKE %s",
-            [f"%{node}%"],
-        ).fetchone()
-    assert row is not None
-    return row[0] == 1
+    written = value(
+        database,
+        "SELECT count(*) FROM checkpoint_writes WHERE channel = 'answers' AND task_path LIKE %s",
+        f"%{node}%",
+    )
+    return written == 1
 
 
 # What agents raise that is no exception.
@@ -259,7 +225,7 @@ async def test_an_approved_node_whose_result_finds_no_room_runs_once_until_there
     answers = accept(asked, Go="yes")
     with full_disk(database, "checkpoints"):
         for _ in range(3):
-            await told_to_come_back(here, "then", answers, asked.request_state)
+            await here.puts_off("then", answers, asked.request_state)
         assert here.ran()["ask"] == 1
         with pytest.raises(InvalidParams, match="already answered with other answers"):
             await here.call("then", accept(asked, Go="no"), asked.request_state)
@@ -304,12 +270,6 @@ async def test_what_the_database_refuses_is_no_failure_of_the_agent(
         assert isinstance(result, ToolResult)
         assert '["ask=yes","charge","ship"]' in said(result)
         assert here.ran() == {"ask?": 3, "ask": 2, "charge": 1, "ship": 1}
-
-
-@pytest.fixture
-def line(database: str) -> Iterator[Line]:
-    with serving_lines() as lines, lines.to(database) as opened:
-        yield opened
 
 
 async def test_a_sweep_over_a_connection_where_nobody_answers_ends(

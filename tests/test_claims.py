@@ -2,7 +2,6 @@
 
 import threading
 import time
-from collections.abc import AsyncGenerator
 from dataclasses import replace
 from datetime import timedelta
 from uuid import uuid4
@@ -14,19 +13,13 @@ from core.claims import Renewals
 from core.records import Asking, Claim, ClaimLost, Rows, StoreError, Unavailable
 from core.store import RENEW, Store
 from tests.conversation import until
-from tests.faults import serving_lines
+from tests.faults import Line
+from tests.tables import execute, value
 
 pytestmark = pytest.mark.anyio
 
 LEASE = timedelta(seconds=0.5)
 DIGESTS = {"key": "digest"}
-
-
-@pytest.fixture
-async def store(database: str) -> AsyncGenerator[Store]:
-    opened = Store(database)
-    yield opened
-    await opened.close()
 
 
 @pytest.fixture
@@ -47,10 +40,7 @@ async def made(store: Store, claim: Claim) -> Claim:
 
 def ends(database: str) -> str | None:
     """When the only claim ends; None when there is none."""
-    with psycopg.connect(database) as connection:
-        row = connection.execute("SELECT claimed_until::text FROM intermezzo_rounds").fetchone()
-    assert row is not None
-    return row[0]
+    return value(database, "SELECT claimed_until::text FROM intermezzo_rounds")
 
 
 async def test_a_claim_is_renewed_until_the_last_of_its_blocks_ends(
@@ -85,8 +75,7 @@ async def test_a_claim_is_told_to_be_lost_once_it_is_older_than_its_lease(
 
 
 async def _taken_over(store: Store, database: str, claim: Claim) -> Claim:
-    with psycopg.connect(database, autocommit=True) as connection:
-        connection.execute("UPDATE intermezzo_rounds SET claimed_until = now()")
+    execute(database, "UPDATE intermezzo_rounds SET claimed_until = now()")
     return await made(store, replace(claim, id=uuid4()))
 
 
@@ -160,17 +149,16 @@ def _no_more_threads(thread: threading.Thread) -> None:
 
 
 async def test_a_claim_that_is_old_already_is_lost_no_later_when_its_renewal_hangs(
-    database: str, claim: Claim
+    line: Line, claim: Claim
 ) -> None:
-    with serving_lines() as lines, lines.to(database) as line:
-        hung = Store(line.conninfo)
-        line.at_named("renew", 1, "before", line.swallow)
-        old = replace(claim, since=claim.since - LEASE.total_seconds() * 0.6)
-        told: list[float] = []
+    hung = Store(line.conninfo)
+    line.at_named("renew", 1, "before", line.swallow)
+    old = replace(claim, since=claim.since - LEASE.total_seconds() * 0.6)
+    told: list[float] = []
 
-        def tell(error: StoreError) -> None:
-            told.append(time.monotonic())
+    def tell(error: StoreError) -> None:
+        told.append(time.monotonic())
 
-        with Renewals(hung, lease=LEASE).hold(old, DIGESTS, tell):
-            await until(lambda: bool(told))
+    with Renewals(hung, lease=LEASE).hold(old, DIGESTS, tell):
+        await until(lambda: bool(told))
     assert told[0] - old.since < LEASE.total_seconds() * 1.3

@@ -18,11 +18,8 @@ from langgraph.types import Command
 from mcp import Client, MCPError
 
 from core.protocol import LATEST
-from tests.conversation import rows
 from tests.front import Front
-from tests.scripted import agent
-from tests.served import CHECKOUT, two_serving
-from tests.test_clients_python import (
+from tests.people import (
     Person,
     Told,
     accepting,
@@ -31,6 +28,9 @@ from tests.test_clients_python import (
     refusing,
     shown,
 )
+from tests.scripted import agent
+from tests.served import CHECKOUT, two_serving
+from tests.tables import rows
 
 pytestmark = pytest.mark.anyio
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from core.catalog import BUILT, Catalog, build
-from handler.lambdas import Process
+from tests.gateways import HttpRequest, http_api, request
+from tests.lambdas import ADA, GREETER, Context, starting
 from tests.served import CHECKOUT, EXAMPLES, KEY, clean_environ
-from tests.test_lambdas import ADA, Context, http_api, message
 
 HEAVY = ("jsonschema_rs", "langchain_core", "langgraph", "mcp_types", "psycopg")
 
@@ -37,8 +37,6 @@ from handler import lambdas
 before = set(sys.modules)
 {ANSWER.replace("in sys.modules]", "in set(sys.modules) - before]")}
 """
-
-GREETER: dict[str, Any] = {"name": "greeter", "arguments": {}}
 
 
 @pytest.fixture(scope="module")
@@ -74,48 +72,41 @@ def cold(
 
 
 @pytest.mark.parametrize(
-    ("body", "status"),
+    ("sent", "status"),
     [
-        (message("server/discover"), 200),
-        (message("tools/list"), 200),
-        (message("unknown"), 404),
-        (message("tools/call", name="nobody"), 400),
-        (message("tools/call", name="greeter", arguments=5), 400),
-        (message("tools/call", **GREETER, requestState="forged"), 400),
+        (request("server/discover"), 200),
+        (request("tools/list"), 200),
+        (request("unknown"), 404),
+        (request("tools/call", name="nobody"), 400),
+        (request("tools/call", name="greeter", arguments=5), 400),
+        (request("tools/call", **GREETER, requestState="forged"), 400),
     ],
     ids=["discover", "list", "unknown method", "unknown tool", "bad arguments", "forged state"],
 )
 def test_lists_and_refusals_import_nothing_heavy(
-    project: Path, body: dict[str, Any], status: int
+    project: Path, sent: HttpRequest, status: int
 ) -> None:
-    answered, _, heavy = cold(http_api(body), project, "postgresql://127.0.0.1:1/unused")
+    answered, _, heavy = cold(http_api(sent), project, "postgresql://127.0.0.1:1/unused")
     assert (answered, heavy) == (status, [])
 
 
 def test_a_replay_imports_no_langgraph(project: Path, database: str) -> None:
-    warm = Process(
-        {
-            "DATABASE_URL": database,
-            "REQUEST_STATE_KEYS": KEY,
-            "INTERMEZZO_CONFIG": str(project),
-        }
-    )
+    with starting(database, config=project) as warm:
 
-    def call(**params: Any) -> dict[str, Any]:
-        body = message("tools/call", **GREETER, **params)
-        return json.loads(warm.endpoint(http_api(body), Context())["body"])["result"]
+        def call(**params: Any) -> dict[str, Any]:
+            event = http_api(request("tools/call", **GREETER, **params))
+            return json.loads(warm.endpoint(event, Context())["body"])["result"]
 
-    state = call()["requestState"]
-    ended = call(requestState=state, inputResponses=ADA)
-    warm.close()
-    again = message("tools/call", **GREETER, requestState=state, inputResponses=ADA)
+        state = call()["requestState"]
+        ended = call(requestState=state, inputResponses=ADA)
+    again = request("tools/call", **GREETER, requestState=state, inputResponses=ADA)
     status, body, heavy = cold(http_api(again), project, database)
     assert (status, body["result"]) == (200, ended)
     assert not {"langgraph", "langchain_core", "mcp_types"} & set(heavy)
 
 
 def test_a_snapshot_has_everything_heavy_that_a_call_needs(project: Path, database: str) -> None:
-    event = http_api(message("tools/call", **GREETER))
+    event = http_api(request("tools/call", **GREETER))
     snap_start = {"AWS_LAMBDA_INITIALIZATION_TYPE": "snap-start"}
     status, body, later = cold(event, project, database, SNAPSHOT, (*HEAVY, *LATE), **snap_start)
     assert (status, body["result"]["resultType"]) == (200, "input_required")

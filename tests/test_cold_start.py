@@ -16,9 +16,9 @@ from typing import Any, Final
 import pytest
 
 from tests.artifacts import environ
-from tests.gateways import http_api, shape
+from tests.gateways import http_api, request, result, shape
+from tests.lambdas import ADA, GREETER
 from tests.runtime_api import Code, Function
-from tests.test_sandboxes import ADA, request, result
 
 TURNS: Final = 5
 MOST_TURNS: Final = 20
@@ -145,7 +145,7 @@ def table(found: dict[str, Start]) -> str:
 
 
 def called(**params: Any) -> dict[str, Any]:
-    return http_api(request("tools/call", headers=None, name="greeter", arguments={}, **params))
+    return http_api(request("tools/call", **GREETER, **params))
 
 
 def settled(code: Code, database: str) -> dict[str, Any]:

@@ -19,7 +19,7 @@ import pytest
 from core.protocol import InputRequired, ToolResult
 from tests.clock import move
 from tests.conversation import Instance, accept, instance
-from tests.faults import Line, Lines, When, serving_lines
+from tests.faults import Line, Lines, When
 from tests.processes import Processes, Worker
 
 pytestmark = pytest.mark.anyio
@@ -182,12 +182,6 @@ CELLS = [
     for place in story.table
     for when in ("before", "after")
 ]
-
-
-@pytest.fixture(scope="module")
-def lines() -> Iterator[Lines]:
-    with serving_lines() as serving:
-        yield serving
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ Each test says which nodes ran how often: a node that finished before the one th
 not run again; that one may, once.
 """
 
-from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import psycopg
@@ -13,17 +12,12 @@ import pytest
 from core.errors import InvalidParams
 from core.protocol import InputRequired
 from tests.clock import move
-from tests.conversation import Instance, accept, instance, said, until
+from tests.conversation import Instance, accept, messages, said, until
 from tests.processes import Processes, wait_for
 from tests.sessions import Sessions
+from tests.tables import value
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-async def here(database: str, tmp_path: Path) -> AsyncGenerator[Instance]:
-    async with instance(database, tmp_path) as one:
-        yield one
 
 
 def crash(journal: Path, point: str) -> None:
@@ -43,6 +37,11 @@ async def die_in(
     crash(processes.journal, point)
     assert processes.send(agent, accept(asked, **answers), asked.request_state).killed()
     lapse(processes.database)
+
+
+def written(database: str, channel: str) -> int:
+    """How much the nodes of the newest supersteps have written to a channel."""
+    return value(database, "SELECT count(*) FROM checkpoint_writes WHERE channel = %s", channel)
 
 
 async def test_killed_in_the_node_after_the_answer(here: Instance, processes: Processes) -> None:
@@ -95,32 +94,13 @@ async def test_killed_in_one_branch_the_finished_sibling_does_not_run_again(
     (processes.journal / "hold-right").touch()
     worker = processes.send("pair", accept(asked, Left="l", Right="r"), asked.request_state)
     wait_for(processes.journal / "held-right")
-    await until(lambda: _stored(processes.database, "answers") > 0)
+    await until(lambda: written(processes.database, "answers") > 0)
     worker.kill()
     (processes.journal / "hold-right").unlink()
     lapse(processes.database)
     result = await here.ends("pair", accept(asked, Left="l", Right="r"), asked.request_state)
     assert '["left=l","right=r"]' in said(result)
     assert here.ran() == {"left?": 2, "left": 1, "right?": 3, "right": 1}
-
-
-def _stored(database: str, channel: str) -> int:
-    """Outputs of finished nodes in the newest supersteps."""
-    with psycopg.connect(database) as connection:
-        row = connection.execute(
-            "SELECT count(*) FROM checkpoint_writes WHERE channel = %s", [channel]
-        ).fetchone()
-    assert row is not None
-    return row[0]
-
-
-def _questions(database: str) -> int:
-    with psycopg.connect(database) as connection:
-        row = connection.execute(
-            "SELECT count(*) FROM checkpoint_writes WHERE channel = '__resume__'"
-        ).fetchone()
-    assert row is not None
-    return row[0]
 
 
 async def test_a_branch_that_moved_on_to_a_question_nobody_saw_is_not_answered_by_the_old_answer(
@@ -132,12 +112,12 @@ async def test_a_branch_that_moved_on_to_a_question_nobody_saw_is_not_answered_b
     (processes.journal / "hold-right").touch()
     worker = processes.send("drift", answers, first.request_state)
     wait_for(processes.journal / "held-right")
-    await until(lambda: _questions(processes.database) > 0)
+    await until(lambda: written(processes.database, "__resume__") > 0)
     worker.kill()
     (processes.journal / "hold-right").unlink()
     lapse(processes.database)
     second = await here.asks("drift", answers, first.request_state)
-    assert [r["params"]["message"] for r in second.requests.values()] == ["Delete B?"]
+    assert messages(second) == ["Delete B?"]
     assert not [each for each in here.ran() if each.startswith("moving=")]
     result = await here.ends("drift", accept(second, **{"Delete B": "no"}), second.request_state)
     assert '"moving=yes,no"' in said(result)
@@ -160,7 +140,7 @@ async def test_inside_a_subgraph_too_an_unseen_question_gets_no_old_answer(
     (processes.journal / "hold-right").unlink()
     lapse(processes.database)
     second = await here.asks(agent, answers, first.request_state)
-    assert [r["params"]["message"] for r in second.requests.values()] == ["Inner B?"]
+    assert messages(second) == ["Inner B?"]
     result = await here.ends(agent, accept(second, **{"Inner B": "b"}), second.request_state)
     assert said(result).count("inner_second=b") == 1
     ran = here.ran()

@@ -8,13 +8,11 @@ import pytest
 from handler.challenge import Challenge
 from handler.credentials import check_url
 from handler.headers import Headers
-from handler.lambdas import Process
 from handler.refusals import BadCredentials, Unauthorized
+from tests.gateways import HTTP_JWT, http_api, request
 from tests.in_process import deployment
+from tests.lambdas import Context, starting
 from tests.rules import project
-from tests.served import EXAMPLES, KEY
-from tests.test_gateway import HTTP_JWT
-from tests.test_lambdas import Context, http_api, message
 
 CHALLENGE = Challenge()
 BEARER = (b"authorization", b"Bearer abc")
@@ -44,16 +42,13 @@ async def test_a_custom_auth_is_not_asked_about_them(database: str, tmp_path: Pa
 
 
 def test_a_gateway_is_not_believed_about_them(database: str) -> None:
-    environ = {"DATABASE_URL": database, "REQUEST_STATE_KEYS": KEY}
-    environ |= {"INTERMEZZO_CONFIG": str(EXAMPLES), "INTERMEZZO_GATEWAY": "http-api-jwt"}
-    process = Process(environ)
-    event = http_api(message("tools/list"))
+    event = http_api(request("tools/list"))
     event["requestContext"]["authorizer"] = HTTP_JWT
-    assert process.endpoint(event, Context())["statusCode"] == 200
-    event["rawQueryString"] = "access_token=abc"
-    answer = process.endpoint(event, Context())
+    with starting(database, INTERMEZZO_GATEWAY="http-api-jwt") as process:
+        assert process.endpoint(event, Context())["statusCode"] == 200
+        event["rawQueryString"] = "access_token=abc"
+        answer = process.endpoint(event, Context())
     assert (answer["statusCode"], json.loads(answer["body"])["error"]["code"]) == (401, -32600)
-    process.close()
 
 
 @pytest.mark.anyio

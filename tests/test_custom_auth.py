@@ -8,16 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
-from psycopg import sql
 
 from core.catalog import CatalogError
 from core.rounds import CANNOT_RESUME
-from tests.conversation import rows
 from tests.in_process import deployment
 from tests.rules import AUTHENTICATE, OWNED, project
 from tests.served import CHECKOUT, error, result
+from tests.tables import everything, rows
 
 pytestmark = pytest.mark.anyio
 
@@ -33,18 +31,6 @@ def rule(where: str, *body: str) -> str:
 
 def said(answer: dict[str, Any]) -> str:
     return answer["content"][0]["text"]
-
-
-def everything(database: str) -> str:
-    """Every row of every table; bytes as the characters that they are."""
-    with psycopg.connect(database) as connection:
-        tables = connection.execute(
-            "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'"
-        ).fetchall()
-        found: list[Any] = []
-        for (name,) in tables:
-            found += connection.execute(sql.SQL("SELECT * FROM {}").format(sql.Identifier(name)))
-    return str(found)
 
 
 def untouched(database: str) -> bool:

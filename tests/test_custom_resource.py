@@ -2,20 +2,19 @@
 
 import json
 import re
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-import psycopg
 import pytest
 
 from handler.custom_resource import deploy
 from handler.lambdas import Process
 from tests.artifacts import environ
 from tests.gateways import shape
+from tests.lambdas import Context
+from tests.listening import Handler, listening
 from tests.runtime_api import Code, Function, FunctionError
-from tests.test_lambdas import Context
+from tests.tables import execute, tables
 
 
 class Deployment:
@@ -32,33 +31,15 @@ class Deployment:
 
 @pytest.fixture
 def deployment() -> Iterator[Deployment]:
-    class Serve(BaseHTTPRequestHandler):
+    class Serve(Handler):
         def do_PUT(self) -> None:
             here.content_types.append(self.headers["Content-Type"])
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            here.answers.append(json.loads(body))
-            self.send_response(200)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
+            here.answers.append(json.loads(self.sent()))
+            self.answer(200)
 
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Serve)
-    here = Deployment(f"http://127.0.0.1:{server.server_port}/answer")
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    yield here
-    server.shutdown()
-    thread.join(10)
-    server.server_close()
-
-
-def tables(database: str) -> int:
-    with psycopg.connect(database) as connection:
-        return connection.execute(
-            "SELECT FROM information_schema.tables WHERE table_name LIKE 'intermezzo%'"
-        ).rowcount
+    with listening(Serve) as url:
+        here = Deployment(f"{url}/answer")
+        yield here
 
 
 def test_a_deployment_migrates_in_a_sandbox_and_says_so(
@@ -76,7 +57,9 @@ def test_a_deployment_migrates_in_a_sandbox_and_says_so(
         name: deployment.event()[name] for name in ("StackId", "RequestId", "LogicalResourceId")
     }
     assert deployment.content_types == ["", ""], "S3 compares it with what was signed"
-    assert tables(empty_database) >= 3
+    assert {"intermezzo_calls", "intermezzo_rounds", "intermezzo_migrations"} <= tables(
+        empty_database
+    )
 
 
 def test_a_migration_that_fails_fails_the_deployment_with_its_reason(
@@ -94,8 +77,7 @@ def test_a_migration_that_fails_fails_the_deployment_with_its_reason(
 def test_a_deployment_that_is_rolled_back_finds_its_database_ahead_and_succeeds(
     database: str, deployment: Deployment
 ) -> None:
-    with psycopg.connect(database, autocommit=True) as connection:
-        connection.execute("INSERT INTO intermezzo_migrations (name) VALUES ('9999_later.sql')")
+    execute(database, "INSERT INTO intermezzo_migrations (name) VALUES ('9999_later.sql')")
     process = Process({"DATABASE_URL": database})
     event = deployment.event(RequestType="Update", PhysicalResourceId="Migration")
     process.migrate(event, Context())

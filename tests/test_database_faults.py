@@ -7,15 +7,14 @@ come back with, and what nodes have finished is not lost by it.
 import asyncio
 import os
 import signal
-import tempfile
-from collections.abc import AsyncGenerator, Generator, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import psycopg
 import pytest
-from psycopg.conninfo import make_conninfo
-from psycopg.sql import SQL, Identifier, Literal
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.sql import SQL
 
 from core.agent_store import AgentStore
 from core.errors import InternalError, InvalidParams, RetryLater
@@ -27,42 +26,14 @@ from core.store import Store
 from core.sweeper import sweep
 from handler.postgres import local_server
 from tests.clock import move
-from tests.conversation import KEY, Instance, accept, catalog, instance, rows, said, until
-from tests.faults import Line, When, serving_lines
+from tests.conversation import KEY, Instance, accept, catalog, instance, said, until
+from tests.faults import Line, When
+from tests.postgres import passing_folder
 from tests.served import serving
 from tests.sessions import Sessions
+from tests.tables import execute, full_disk, limited_role, rows, setting, value
 
 pytestmark = [pytest.mark.anyio, pytest.mark.direct]
-
-
-@pytest.fixture
-async def here(database: str, tmp_path: Path) -> AsyncGenerator[Instance]:
-    async with instance(database, tmp_path) as one:
-        yield one
-
-
-@pytest.fixture
-def line(database: str) -> Iterator[Line]:
-    with serving_lines() as lines, lines.to(database) as opened:
-        yield opened
-
-
-def execute(database: str, *statements: str) -> None:
-    """As the administrator."""
-    with psycopg.connect(database, autocommit=True) as connection:
-        for statement in statements:
-            connection.execute(statement.encode())
-
-
-def setting(database: str, name: str, value: str) -> None:
-    """A setting for every session that begins from now on."""
-    writing = "-c default_transaction_read_only=off"
-    with psycopg.connect(database, autocommit=True, options=writing) as connection:
-        connection.execute(
-            SQL("ALTER DATABASE {} SET {} = {}").format(
-                Identifier(connection.info.dbname), Identifier(name), Literal(value)
-            )
-        )
 
 
 def rounds(database: str) -> list[tuple[int, str, bool]]:
@@ -72,13 +43,6 @@ def rounds(database: str) -> list[tuple[int, str, bool]]:
             "SELECT number, state, coalesce(claimed_until > intermezzo_now(), false)"
             " FROM intermezzo_rounds ORDER BY number"
         ).fetchall()
-
-
-async def told_to_come_back(here: Instance, *request: object, **changes: object) -> RetryLater:
-    with pytest.raises(RetryLater) as refusal:
-        await here.call(*request, **changes)  # pyright: ignore[reportArgumentType] - as `call` has it
-    assert refusal.value.data == {"retryAfterMs": 1000}
-    return refusal.value
 
 
 # The server.
@@ -94,10 +58,8 @@ class Server:
 
     def crash(self) -> None:
         """End it without a word to anybody; the data are recovered when it starts again."""
-        with psycopg.connect(self.conninfo) as connection:
-            row = connection.execute("SHOW data_directory").fetchone()
-        assert row is not None
-        pid = int(Path(row[0], "postmaster.pid").read_text("utf-8").split()[0])
+        folder = value(self.conninfo, "SHOW data_directory")
+        pid = int(Path(folder, "postmaster.pid").read_text("utf-8").split()[0])
         os.kill(pid, signal.SIGQUIT)
         while Path(f"/proc/{pid}").exists():
             pass
@@ -108,9 +70,8 @@ class Server:
 
 @pytest.fixture
 def server() -> Generator[Server]:
-    with tempfile.TemporaryDirectory(prefix="intermezzo-") as folder:
-        Path(folder).chmod(0o755)
-        made = Server(Path(folder))
+    with passing_folder() as folder:
+        made = Server(folder)
         with made.running:
             yield made
 
@@ -172,7 +133,7 @@ async def test_a_database_that_can_not_be_reached_is_told_and_leaves_nothing(
 ) -> None:
     async with instance(line.conninfo, tmp_path, store=Store(line.conninfo, timeout=0.3)) as here:
         line.go_down()
-        assert (await told_to_come_back(here, "one")).message == (
+        assert (await here.puts_off("one")).message == (
             "The database can't be reached now. Nothing was kept. Send the same request again."
         )
         assert said(await here.ends("done")).endswith('["work"]}'), "it needs no database"
@@ -187,7 +148,7 @@ async def test_after_an_outage_the_database_is_found_again_at_once(
         asked = await here.asks("one")
         line.go_down()
         while line.refused < 4:
-            await told_to_come_back(here, "one", accept(asked, Go="yes"), asked.request_state)
+            await here.puts_off("one", accept(asked, Go="yes"), asked.request_state)
         line.down = False
         await here.ends("one", accept(asked, Go="yes"), asked.request_state)
 
@@ -231,7 +192,7 @@ async def test_an_outcome_that_nobody_takes_is_told_and_nothing_runs_twice(
         asked = await here.asks("then")
         answers = accept(asked, Go="yes")
         hole = line.at_named("settle", 1, "before", line.swallow)
-        await told_to_come_back(here, "then", answers, asked.request_state)
+        await here.puts_off("then", answers, asked.request_state)
         assert hole.happened
         result = await here.ends("then", answers, asked.request_state)
         assert '["ask=yes","charge","ship"]' in said(result)
@@ -293,7 +254,7 @@ async def test_a_claim_that_takes_too_long_is_told_and_changes_nothing(
     await here.store.close()
     with psycopg.connect(database) as holding:
         holding.execute("SELECT 1 FROM intermezzo_rounds FOR UPDATE")
-        await told_to_come_back(here, "one", answers, asked.request_state)
+        await here.puts_off("one", answers, asked.request_state)
     assert rounds(database) == [(1, "asked", False)]
     await here.ends("one", answers, asked.request_state)
     assert here.ran() == {"before": 1, "ask?": 2, "ask": 1}
@@ -367,33 +328,22 @@ async def test_a_pool_of_which_every_connection_is_busy_is_told_and_changes_noth
     async with instance(database, tmp_path, store=store) as here:
         asked = await here.asks("one")
         async with store.connection(10.0):
-            await told_to_come_back(here, "one", accept(asked, Go="yes"), asked.request_state)
+            await here.puts_off("one", accept(asked, Go="yes"), asked.request_state)
         assert rounds(database) == [(1, "asked", False)]
         await here.ends("one", accept(asked, Go="yes"), asked.request_state)
 
 
 @pytest.fixture
-def limited(database: str) -> str:
-    """A role that may read and write rows, and no more, over one connection at a time."""
-    execute(
-        database,
-        "DROP ROLE IF EXISTS limited",
-        "CREATE ROLE limited LOGIN CONNECTION LIMIT 1",
-        "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO limited",
-    )
-    return make_conninfo(database, user="limited")
-
-
-@pytest.fixture
-def dropped(limited: str, database: str) -> Iterator[str]:
-    yield limited
-    execute(database, "DROP OWNED BY limited", "DROP ROLE limited")
+def limited(database: str) -> Iterator[str]:
+    """A role that has one connection at a time."""
+    with limited_role(database, connections=1) as made:
+        yield made
 
 
 async def test_the_rights_to_read_and_write_rows_are_all_that_serving_and_sweeping_need(
-    dropped: str, database: str, tmp_path: Path
+    limited: str, database: str, tmp_path: Path
 ) -> None:
-    async with instance(dropped, tmp_path, store=Store(dropped, max_size=1)) as here:
+    async with instance(limited, tmp_path, store=Store(limited, max_size=1)) as here:
         first = await here.asks("two")
         second = await here.asks("two", accept(first, First="1"), first.request_state)
         await here.ends("two", accept(second, Second="2"), second.request_state)
@@ -403,16 +353,17 @@ async def test_the_rights_to_read_and_write_rows_are_all_that_serving_and_sweepi
 
 
 async def test_a_sweep_that_fails_for_any_reason_is_tried_again_and_tells_only_what_it_deleted(
-    dropped: str, database: str, tmp_path: Path
+    limited: str, database: str, tmp_path: Path
 ) -> None:
     async with instance(database, tmp_path) as here:
         await here.asks("one")
     move(database, seconds=25 * 3600)
-    execute(database, "REVOKE DELETE ON checkpoint_writes FROM limited")
-    with serving(dropped, environ={"INTERMEZZO_SWEEP_INTERVAL": "0.05"}) as process:
+    role = conninfo_to_dict(limited)["user"]
+    execute(database, f"REVOKE DELETE ON checkpoint_writes FROM {role}")
+    with serving(limited, environ={"INTERMEZZO_SWEEP_INTERVAL": "0.05"}) as process:
         await until(lambda: process.log().count("the sweep failed") > 1)
         assert "a call expired" not in process.log()
-        execute(database, "GRANT DELETE ON checkpoint_writes TO limited")
+        execute(database, f"GRANT DELETE ON checkpoint_writes TO {role}")
         await until(lambda: "a call expired unanswered" in process.log())
         assert process.stop() == 0
         assert process.log().count("a call expired") == 1
@@ -420,12 +371,12 @@ async def test_a_sweep_that_fails_for_any_reason_is_tried_again_and_tells_only_w
 
 
 async def test_a_server_that_takes_no_more_connections_is_told(
-    dropped: str, database: str, tmp_path: Path
+    limited: str, database: str, tmp_path: Path
 ) -> None:
-    store = Store(dropped, max_size=1, timeout=0.3)
-    async with instance(dropped, tmp_path, store=store) as here:
-        with psycopg.connect(dropped):
-            await told_to_come_back(here, "one")
+    store = Store(limited, max_size=1, timeout=0.3)
+    async with instance(limited, tmp_path, store=store) as here:
+        with psycopg.connect(limited):
+            await here.puts_off("one")
         await here.asks("one")
 
 
@@ -437,8 +388,8 @@ async def test_a_standby_is_left_for_the_server_that_takes_its_place(
     answers = accept(asked, Go="yes")
     setting(database, "default_transaction_read_only", "on")
     await here.store.close()
-    await told_to_come_back(here, "one")
-    await told_to_come_back(here, "one", answers, asked.request_state)
+    await here.puts_off("one")
+    await here.puts_off("one", answers, asked.request_state)
     setting(database, "default_transaction_read_only", "off")
     # Each connection to it that the pool still holds is given up by one more request.
     for _ in range(4):
@@ -450,32 +401,12 @@ async def test_a_standby_is_left_for_the_server_that_takes_its_place(
     assert here.ran() == {"before": 2, "ask?": 3, "ask": 1}
 
 
-FULL = """
-CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    RAISE EXCEPTION 'could not extend file' USING ERRCODE = 'disk_full';
-END $$
-"""
-
-
-@contextmanager
-def full_disk(database: str, table: str) -> Generator[None]:
-    """No row of this table can be stored, as on a disk that is full."""
-    execute(
-        database,
-        FULL,
-        f"CREATE TRIGGER full_disk BEFORE INSERT ON {table} EXECUTE FUNCTION full_disk()",
-    )
-    yield
-    execute(database, "DROP FUNCTION full_disk CASCADE")
-
-
 @pytest.mark.parametrize("table", ["intermezzo_calls", "intermezzo_rounds", "checkpoint_writes"])
 async def test_a_pause_that_does_not_fit_on_the_disk_leaves_nothing(
     here: Instance, database: str, table: str
 ) -> None:
     with full_disk(database, table):
-        await told_to_come_back(here, "one")
+        await here.puts_off("one")
     assert set(rows(database).values()) == {0}
     await here.asks("one")
 
@@ -486,7 +417,7 @@ async def test_a_run_that_does_not_fit_on_the_disk_goes_on_when_there_is_room(
     asked = await here.asks("then")
     answers = accept(asked, Go="yes")
     with full_disk(database, "checkpoints"):
-        await told_to_come_back(here, "then", answers, asked.request_state)
+        await here.puts_off("then", answers, asked.request_state)
         assert here.ran() == {"ask?": 2, "ask": 1}, "no node begins before the last one is stored"
     move(database, seconds=11)
     result = await here.ends("then", answers, asked.request_state)
@@ -500,7 +431,7 @@ async def test_a_next_round_that_does_not_fit_on_the_disk_is_asked_when_there_is
     first = await here.asks("two")
     answers = accept(first, First="1")
     with full_disk(database, "intermezzo_rounds"):
-        await told_to_come_back(here, "two", answers, first.request_state)
+        await here.puts_off("two", answers, first.request_state)
     assert rounds(database) == [(1, "claimed", False)]
     second = await here.asks("two", answers, first.request_state)
     await here.ends("two", accept(second, Second="2"), second.request_state)
@@ -574,7 +505,7 @@ async def test_a_run_whose_claim_nobody_renews_any_more_is_stopped_before_others
         answers = accept(asked, Slow="yes")
         (tmp_path / "hold-slow").touch()
         hole = line.at_named("renew", 1, "before", line.swallow)
-        await told_to_come_back(here, "slowly", answers, asked.request_state)
+        await here.puts_off("slowly", answers, asked.request_state)
         assert hole.happened
         (tmp_path / "hold-slow").unlink()
         assert '"slow=yes"' in said(await here.ends("slowly", answers, asked.request_state))
@@ -632,7 +563,7 @@ async def test_a_run_that_can_not_be_settled_keeps_its_claim_while_a_thread_is_a
         answers = accept(asked, Break="b", Charge="c")
         (tmp_path / "hold-charge").touch()
         lost = line.at_named("settle", 1, "before", line.cut)
-        await told_to_come_back(here, agent, answers, asked.request_state)
+        await here.puts_off(agent, answers, asked.request_state)
         assert lost.happened
         line.taken()
         again = asyncio.create_task(here.ends(agent, answers, asked.request_state))
@@ -679,6 +610,6 @@ async def test_a_claim_that_was_made_but_not_heard_of_is_given_back(
         asked = await here.asks("one")
         answers = accept(asked, Go="yes")
         line.at_named("claim", 1, "after", cut_and_swallow_the_next)
-        await told_to_come_back(here, "one", answers, asked.request_state)
+        await here.puts_off("one", answers, asked.request_state)
         here.seconds = 5
         assert '"ask=yes"' in said(await here.ends("one", answers, asked.request_state))

@@ -4,38 +4,19 @@ What finished is kept and does not run again; the claim goes back when no node i
 """
 
 import asyncio
-from collections.abc import AsyncGenerator
 from pathlib import Path
-from typing import Any
 
-import psycopg
 import pytest
 
 from core import saver
 from core.errors import RetryLater
 from core.rounds import NOTHING_KEPT
 from tests.clock import move
-from tests.conversation import Instance, accept, instance, rows, said, until
+from tests.conversation import Instance, accept, hang_up, ignoring, instance, said, until
 from tests.sessions import Sessions
+from tests.tables import claimed, rows
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-async def here(database: str, tmp_path: Path) -> AsyncGenerator[Instance]:
-    async with instance(database, tmp_path) as one:
-        yield one
-
-
-def claimed(database: str) -> bool:
-    """Whether somebody holds the only open round."""
-    with psycopg.connect(database) as connection:
-        row = connection.execute(
-            "SELECT state = 'claimed' AND claimed_until > now() FROM intermezzo_rounds"
-            " WHERE state <> 'settled'"
-        ).fetchone()
-    assert row is not None
-    return row[0]
 
 
 async def test_a_first_call_that_runs_out_of_time_says_so_and_leaves_nothing(
@@ -116,9 +97,7 @@ async def test_a_run_goes_on_when_its_client_stops_waiting_and_its_retry_finds_t
     (here.journal / "hold-slow").touch()
     request = asyncio.create_task(here.call("slowly", answers, asked.request_state))
     await until((here.journal / "held-slow").exists)
-    request.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await request
+    await hang_up(request)
     assert claimed(database)
     (here.journal / "hold-slow").unlink()
     result = await here.ends("slowly", answers, asked.request_state)
@@ -133,12 +112,10 @@ async def test_a_client_that_closes_its_stream_cancels_the_run_and_may_come_back
     answers = accept(asked, Slow="yes")
     (here.journal / "hold-slow").touch()
     request = asyncio.create_task(
-        here.call("slowly", answers, asked.request_state, progress=_nobody_listens)
+        here.call("slowly", answers, asked.request_state, progress=ignoring)
     )
     await until((here.journal / "held-slow").exists)
-    request.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await request
+    await hang_up(request)
     assert not claimed(database)
     (here.journal / "hold-slow").unlink()
     await here.ends("slowly", answers, asked.request_state)
@@ -155,9 +132,6 @@ async def test_connections_that_the_server_cut_meanwhile_are_replaced_without_a_
     await here.ends("two", accept(second, Second="2"), second.request_state)
     sessions.cut()
     await here.asks("one")
-
-
-def _nobody_listens(mode: str, chunk: Any) -> None: ...
 
 
 async def test_a_connection_that_breaks_during_the_claim_is_tried_once_more(

@@ -3,7 +3,6 @@ tools for when they don't find it. Over HTTP, checked with the protocol's own ty
 
 import base64
 import json
-from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +11,8 @@ import mcp_types
 import pytest
 
 from core.protocol import CAPABILITIES_KEY, LATEST, SERVER_INFO_KEY, VERSION_KEY
-from tests.conversation import AGENTS, rows
-from tests.served import META, Served, error, post, post_older, result, serving
-
-
-@pytest.fixture(scope="module")
-def noting(shared_database: str) -> Generator[Served]:
-    """A process with agents that note when they run."""
-    with serving(shared_database, config=AGENTS) as process:
-        yield process
+from tests.served import META, Served, error, post, post_older, result
+from tests.tables import rows
 
 
 def ran(journal: Path) -> bool:

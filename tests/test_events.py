@@ -20,17 +20,10 @@ from handler.resources import Resources
 from handler.response import ABANDONED, Answer
 from handler.settings import Settings
 from tests.conversation import AGENTS
-from tests.served import KEY, META, Served, post, result, serving
+from tests.served import KEY, META, Served, message, post, result
 
 ACCEPT = {"Accept": "application/json, text/event-stream"}
 TOKEN: dict[str, Any] = {**META, "progressToken": "t"}
-
-
-@pytest.fixture(scope="module")
-def telling(shared_database: str) -> Generator[Served]:
-    """A process with the agents that tell."""
-    with serving(shared_database, config=AGENTS) as process:
-        yield process
 
 
 def params(agent: str, journal: Path, **changes: Any) -> dict[str, Any]:
@@ -42,11 +35,11 @@ def streaming(
     url: str, agent: str, journal: Path, *, version: str = LATEST, **changes: Any
 ) -> Generator[httpx.Response]:
     """A call whose answer is read as it comes."""
-    headers = {"MCP-Protocol-Version": version, **ACCEPT}
-    if version == LATEST:
-        headers |= {"Mcp-Method": "tools/call", "Mcp-Name": agent}
     sent = {"_meta": TOKEN, **params(agent, journal, **changes)}
-    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": sent}
+    headers, body = message("tools/call", **sent)
+    if version != LATEST:
+        headers = {"MCP-Protocol-Version": version}
+    headers |= ACCEPT
     with httpx.stream("POST", url, headers=headers, json=body, timeout=30) as response:
         yield response
 
@@ -79,9 +72,9 @@ def ran(journal: Path) -> list[str]:
 # A stream and what is on it.
 
 
-def test_each_report_arrives_while_the_agent_still_runs(telling: Served, tmp_path: Path) -> None:
+def test_each_report_arrives_while_the_agent_still_runs(noting: Served, tmp_path: Path) -> None:
     (tmp_path / "hold-half").touch()
-    with streaming(telling.url, "halves", tmp_path) as response:
+    with streaming(noting.url, "halves", tmp_path) as response:
         assert response.headers["x-accel-buffering"] == "no"
         coming = messages(response)
         assert reported(next(coming)) == (1, 2, "half")
@@ -92,53 +85,51 @@ def test_each_report_arrives_while_the_agent_still_runs(telling: Served, tmp_pat
     assert answer["result"]["resultType"] == "complete"
 
 
-def test_what_a_subgraph_reports_is_told_as_well(telling: Served, tmp_path: Path) -> None:
-    *told, answer = whole(telling.url, "halves_inside", tmp_path)
+def test_what_a_subgraph_reports_is_told_as_well(noting: Served, tmp_path: Path) -> None:
+    *told, answer = whole(noting.url, "halves_inside", tmp_path)
     assert [reported(each) for each in told] == [(1, 2, "half"), (2, 2, None)]
     assert "whole" in answer["result"]["content"][0]["text"]
 
 
 def test_an_agent_that_reports_nothing_is_told_of_node_by_node(
-    telling: Served, tmp_path: Path
+    noting: Served, tmp_path: Path
 ) -> None:
-    first, *_, answer = whole(telling.url, "nodes", tmp_path)
+    first, *_, answer = whole(noting.url, "nodes", tmp_path)
     assert reported(first) == (1, None, "first")
     assert "result" in answer
 
 
 def test_questions_end_a_stream_and_so_does_the_result_of_the_retry(
-    telling: Served, tmp_path: Path
+    noting: Served, tmp_path: Path
 ) -> None:
-    *told, asked = whole(telling.url, "one", tmp_path)
+    *told, asked = whole(noting.url, "one", tmp_path)
     assert [reported(each) for each in told] == [(1, None, "before")]
     (key,) = asked["result"]["inputRequests"]
     state = asked["result"]["requestState"]
     answers = {key: {"action": "accept", "content": {"response": "yes"}}}
-    ended = whole(telling.url, "one", tmp_path, inputResponses=answers, requestState=state)[-1]
+    ended = whole(noting.url, "one", tmp_path, inputResponses=answers, requestState=state)[-1]
     assert ended["result"]["resultType"] == "complete"
 
 
-def test_an_older_client_is_told_too_and_its_result_is_bare(
-    telling: Served, tmp_path: Path
-) -> None:
+def test_an_older_client_is_told_too_and_its_result_is_bare(noting: Served, tmp_path: Path) -> None:
     *told, answer = whole(
-        telling.url, "halves", tmp_path, version="2025-11-25", _meta={"progressToken": "t"}
+        noting.url, "halves", tmp_path, version="2025-11-25", _meta={"progressToken": "t"}
     )
     assert [reported(each)[0] for each in told] == [1, 2]
     assert "resultType" not in answer["result"]
 
 
-def test_an_error_after_the_first_report_is_on_the_stream(telling: Served, tmp_path: Path) -> None:
+def test_an_error_after_the_first_report_is_on_the_stream(noting: Served, tmp_path: Path) -> None:
     silent: dict[str, Any] = {VERSION_KEY: LATEST, CAPABILITIES_KEY: {}, "progressToken": "t"}
-    *told, refused = whole(telling.url, "one", tmp_path, _meta=silent)
+    *told, refused = whole(noting.url, "one", tmp_path, _meta=silent)
     assert [reported(each)[2] for each in told] == ["before"]
     assert (refused["id"], refused["error"]["code"]) == (1, -32021)
 
 
 def test_an_agent_that_fails_late_has_its_error_result_on_the_stream(
-    telling: Served, tmp_path: Path
+    noting: Served, tmp_path: Path
 ) -> None:
-    *told, answer = whole(telling.url, "breaks_later", tmp_path)
+    *told, answer = whole(noting.url, "breaks_later", tmp_path)
     assert [reported(each)[2] for each in told] == ["first"]
     assert answer["result"]["isError"] is True
     assert "secret" not in json.dumps(answer)
@@ -148,7 +139,7 @@ def test_an_agent_that_fails_late_has_its_error_result_on_the_stream(
 
 
 def test_an_error_before_the_first_report_is_json_with_its_status(
-    telling: Served, tmp_path: Path
+    noting: Served, tmp_path: Path
 ) -> None:
     silent: dict[str, Any] = {VERSION_KEY: LATEST, CAPABILITIES_KEY: {}, "progressToken": "t"}
     refused = {
@@ -156,7 +147,7 @@ def test_an_error_before_the_first_report_is_json_with_its_status(
         -32602: params("unknown", tmp_path, _meta=TOKEN),
     }
     for code, sent in refused.items():
-        response = post(telling.url, "tools/call", headers=ACCEPT, **sent)
+        response = post(noting.url, "tools/call", headers=ACCEPT, **sent)
         assert response.headers["content-type"] == "application/json"
         assert (response.status_code, response.json()["error"]["code"]) == (400, code)
 
@@ -170,16 +161,16 @@ def test_an_error_before_the_first_report_is_json_with_its_status(
     ],
 )
 def test_a_client_that_wants_no_reports_or_can_not_read_them_gets_json(
-    telling: Served, tmp_path: Path, meta: dict[str, Any], accept: str
+    noting: Served, tmp_path: Path, meta: dict[str, Any], accept: str
 ) -> None:
     sent = params("halves", tmp_path, _meta=meta)
-    response = post(telling.url, "tools/call", headers={"Accept": accept}, **sent)
+    response = post(noting.url, "tools/call", headers={"Accept": accept}, **sent)
     assert response.headers["content-type"] == "application/json"
     assert result(response)["resultType"] == "complete"
 
 
-def test_a_list_is_json_whatever_the_client_wants(telling: Served) -> None:
-    response = post(telling.url, "tools/list", headers=ACCEPT, _meta=TOKEN)
+def test_a_list_is_json_whatever_the_client_wants(noting: Served) -> None:
+    response = post(noting.url, "tools/list", headers=ACCEPT, _meta=TOKEN)
     assert response.headers["content-type"] == "application/json"
 
 
@@ -191,11 +182,10 @@ async def test_a_transport_that_passes_answers_on_as_a_whole_gets_json(tmp_path:
         await app({**scope, BUFFERED: True}, receive, send)
 
     sent = {"_meta": TOKEN, **params("halves", tmp_path)}
-    headers = {"MCP-Protocol-Version": LATEST, "Mcp-Method": "tools/call", "Mcp-Name": "halves"}
+    headers, body = message("tools/call", headers=ACCEPT, **sent)
     transport = httpx.ASGITransport(app=buffered)
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": sent}
-        response = await client.post("/mcp", headers={**headers, **ACCEPT}, json=body)
+        response = await client.post("/mcp", headers=headers, json=body)
     assert response.headers["content-type"] == "application/json"
     assert result(response)["resultType"] == "complete"
 
@@ -204,53 +194,53 @@ async def test_a_transport_that_passes_answers_on_as_a_whole_gets_json(tmp_path:
 
 
 def test_log_messages_come_only_from_the_level_that_the_request_sets(
-    telling: Served, tmp_path: Path
+    noting: Served, tmp_path: Path
 ) -> None:
-    *told, answer = whole(telling.url, "logs", tmp_path, _meta={**META, LOG_LEVEL_KEY: "info"})
+    *told, answer = whole(noting.url, "logs", tmp_path, _meta={**META, LOG_LEVEL_KEY: "info"})
     assert [each["method"] for each in told] == ["notifications/message"] * 2
     assert [each["params"]["level"] for each in told] == ["info", "error"]
     assert told[0]["params"] == {"level": "info", "data": {"said": "info"}, "logger": "agent"}
     assert "result" in answer
 
 
-def test_without_a_level_there_are_no_log_messages(telling: Served, tmp_path: Path) -> None:
-    *told, _ = whole(telling.url, "logs", tmp_path)
+def test_without_a_level_there_are_no_log_messages(noting: Served, tmp_path: Path) -> None:
+    *told, _ = whole(noting.url, "logs", tmp_path)
     assert [each["method"] for each in told] == ["notifications/progress"]
     sent = params("logs", tmp_path)
-    response = post(telling.url, "tools/call", headers=ACCEPT, **sent)
+    response = post(noting.url, "tools/call", headers=ACCEPT, **sent)
     assert response.headers["content-type"] == "application/json"
 
 
 # To close a stream is to cancel.
 
 
-def test_a_closed_stream_cancels_the_run(telling: Served, tmp_path: Path) -> None:
+def test_a_closed_stream_cancels_the_run(noting: Served, tmp_path: Path) -> None:
     (tmp_path / "hold-patient").touch()
-    with streaming(telling.url, "waits", tmp_path) as response:
+    with streaming(noting.url, "waits", tmp_path) as response:
         reported(next(messages(response)))
     wait_for_line(tmp_path, "stopped")
     assert "patient" not in ran(tmp_path)
-    wait_for_outcome(telling, "abandoned")
+    wait_for_outcome(noting, "abandoned")
 
 
 def test_a_resumed_run_that_was_cancelled_goes_on_when_its_answers_come_again(
-    telling: Served, tmp_path: Path
+    noting: Served, tmp_path: Path
 ) -> None:
     (tmp_path / "hold-patient").touch()
-    asked = result(post(telling.url, "tools/call", **params("waits_later", tmp_path)))
+    asked = result(post(noting.url, "tools/call", **params("waits_later", tmp_path)))
     (key,) = asked["inputRequests"]
     retry: dict[str, Any] = {
         "inputResponses": {key: {"action": "accept", "content": {"response": "yes"}}},
         "requestState": asked["requestState"],
     }
-    with streaming(telling.url, "waits_later", tmp_path, **retry) as response:
+    with streaming(noting.url, "waits_later", tmp_path, **retry) as response:
         coming = messages(response)
         assert reported(next(coming))[2] == "ask"
         reported(next(coming))
     wait_for_line(tmp_path, "stopped")
 
     (tmp_path / "hold-patient").unlink()
-    ended = result(post(telling.url, "tools/call", **params("waits_later", tmp_path, **retry)))
+    ended = result(post(noting.url, "tools/call", **params("waits_later", tmp_path, **retry)))
     assert json.loads(ended["content"][0]["text"])["answers"] == ["ask=yes", "patient"]
     assert ran(tmp_path).count("ask?") == 2
 

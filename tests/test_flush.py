@@ -8,7 +8,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from core.records import Rows, Unavailable
 from core.saver import CallState, RunOver
-from tests.conversation import until
+from tests.conversation import hang_up, until
 
 pytestmark = pytest.mark.anyio
 
@@ -45,6 +45,13 @@ def finish(state: CallState, node: str) -> None:
     state.put_writes("", "c", [(node, "done")], f"task-{node}", node)
 
 
+async def cancel_a_flush(state: CallState, database: Database) -> None:
+    """Cancel one that waits for the database."""
+    flush = asyncio.create_task(state.flush())
+    await until(lambda: database.waiting == 1)
+    await hang_up(flush)
+
+
 async def test_what_a_finished_node_wrote_is_flushed_soon_without_being_asked_for(
     state: CallState, database: Database
 ) -> None:
@@ -57,11 +64,7 @@ async def test_a_flush_that_is_cancelled_made_nothing_durable_and_the_next_one_d
     state: CallState, database: Database
 ) -> None:
     finish(state, "a")
-    cancelled = asyncio.create_task(state.flush())
-    await until(lambda: database.waiting == 1)
-    cancelled.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await cancelled
+    await cancel_a_flush(state, database)
     database.go.set()
     await state.flush()
     assert database.written == ["a"]
@@ -71,11 +74,7 @@ async def test_after_a_cancelled_flush_a_finished_node_does_not_wait_for_its_sib
     state: CallState, database: Database
 ) -> None:
     finish(state, "a")
-    cancelled = asyncio.create_task(state.flush())
-    await until(lambda: database.waiting == 1)
-    cancelled.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await cancelled
+    await cancel_a_flush(state, database)
     database.go.set()
     await until(lambda: database.written == ["a"])
 

@@ -1,42 +1,32 @@
 """Callers that AWS names: believed of an event in the shape that was named, and of nothing else."""
 
 import json
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from core.protocol import LATEST
 from handler.challenge import Challenge
 from handler.gateway import EVENT, Gateway
 from handler.lambdas import Process
 from handler.principal import principal
 from handler.refusals import Unauthorized
-from tests.gateways import HttpRequest, function_url, http_api, rest_api
-from tests.served import EXAMPLES, KEY, META
-from tests.test_lambdas import Context
+from tests.gateways import (
+    ARN,
+    AUTHORIZERS,
+    IAM,
+    HttpRequest,
+    function_url,
+    http_api,
+    request,
+    rest_api,
+)
+from tests.lambdas import ADA, GREETER, Context, starting
+from tests.served import EXAMPLES, KEY
 from tests.visits import visit
 
 pytestmark = pytest.mark.anyio
-
-CLAIMS = {"iss": "https://login.example.com/", "sub": "ada", "client_id": "desktop", "exp": "17"}
-ARN = "arn:aws:sts::123456789012:assumed-role/people/ada@example.com"
-
-HTTP_JWT = {"jwt": {"claims": CLAIMS, "scopes": ["call"]}}
-HTTP_LAMBDA = {"lambda": {"principalId": "ada", "user": "ada@example.com"}}
-REST_COGNITO = {"claims": {**CLAIMS, "scope": "call list"}}
-REST_LAMBDA = {"principalId": "ada", "integrationLatency": 5, "user": "ada@example.com"}
-IAM = {"iam": {"userArn": ARN, "accountId": "123456789012", "cognitoIdentity": None}}
-
-SHAPES: dict[str, tuple[dict[str, Any], str | None]] = {
-    "http-api-jwt": (HTTP_JWT, "2.0"),
-    "http-api-lambda": (HTTP_LAMBDA, "2.0"),
-    "rest-api-cognito": (REST_COGNITO, None),
-    "rest-api-lambda": (REST_LAMBDA, None),
-    "iam": (IAM, "2.0"),
-}
 
 
 def gateway(shape: str, key: str = "principalId") -> Gateway:
@@ -53,9 +43,9 @@ async def named(shape: str, authorizer: Any, version: str | None, key: str = "pr
     return (await gateway(shape, key).identify(visit(scope=scope))).principal
 
 
-@pytest.mark.parametrize("shape", list(SHAPES))
+@pytest.mark.parametrize("shape", list(AUTHORIZERS))
 async def test_each_shape_names_its_caller(shape: str) -> None:
-    told = await named(shape, *SHAPES[shape])
+    told = await named(shape, *AUTHORIZERS[shape])
     assert (
         told
         == {
@@ -68,35 +58,35 @@ async def test_each_shape_names_its_caller(shape: str) -> None:
     )
 
 
-@pytest.mark.parametrize("shape", list(SHAPES))
-@pytest.mark.parametrize("other", list(SHAPES))
+@pytest.mark.parametrize("shape", list(AUTHORIZERS))
+@pytest.mark.parametrize("other", list(AUTHORIZERS))
 async def test_no_shape_is_believed_where_another_is_named(shape: str, other: str) -> None:
     if shape != other:
         with pytest.raises(Unauthorized):
-            await named(shape, *SHAPES[other])
+            await named(shape, *AUTHORIZERS[other])
 
 
-@pytest.mark.parametrize("shape", list(SHAPES))
+@pytest.mark.parametrize("shape", list(AUTHORIZERS))
 async def test_an_event_of_the_other_payload_is_not_believed(shape: str) -> None:
-    authorizer, version = SHAPES[shape]
+    authorizer, version = AUTHORIZERS[shape]
     for wrong in ("1.0", None if version else "2.0", 2.0):
         with pytest.raises(Unauthorized):
             await gateway(shape).identify(visit(scope={EVENT: event(authorizer, wrong)}))  # pyright: ignore[reportArgumentType] - one is of a wrong type
 
 
-@pytest.mark.parametrize("shape", list(SHAPES))
+@pytest.mark.parametrize("shape", list(AUTHORIZERS))
 async def test_a_request_that_is_no_event_names_nobody_whatever_it_says(shape: str) -> None:
-    claimed = json.dumps(event(*SHAPES[shape]))
+    claimed = json.dumps(event(*AUTHORIZERS[shape]))
     for field in (EVENT, "x-amzn-request-context", "x-amzn-oidc-identity", "authorization"):
         with pytest.raises(Unauthorized):
             await gateway(shape).identify(visit((field, claimed), body=claimed.encode()))
 
 
-@pytest.mark.parametrize("shape", list(SHAPES))
+@pytest.mark.parametrize("shape", list(AUTHORIZERS))
 @pytest.mark.parametrize("authorizer", [None, {}, [], "ada", {"jwt": None, "lambda": None}])
 async def test_an_event_without_a_caller_names_nobody(shape: str, authorizer: Any) -> None:
     with pytest.raises(Unauthorized):
-        await named(shape, authorizer, SHAPES[shape][1])
+        await named(shape, authorizer, AUTHORIZERS[shape][1])
 
 
 @pytest.mark.parametrize(
@@ -109,10 +99,10 @@ async def test_claims_without_issuer_and_subject_name_nobody(claims: dict[str, A
 
 async def test_a_lambda_authorizer_may_have_its_own_word_for_the_caller() -> None:
     for shape in ("http-api-lambda", "rest-api-lambda"):
-        told = await named(shape, *SHAPES[shape], key="user")
+        told = await named(shape, *AUTHORIZERS[shape], key="user")
         assert told == principal("lambda-authorizer", "ada@example.com")
         with pytest.raises(Unauthorized):
-            await named(shape, *SHAPES[shape], key="missing")
+            await named(shape, *AUTHORIZERS[shape], key="missing")
 
 
 async def test_callers_of_an_identity_pool_who_share_a_role_are_told_apart() -> None:
@@ -127,22 +117,6 @@ async def test_callers_of_an_identity_pool_who_share_a_role_are_told_apart() -> 
 # The Lambda entry point, as a gateway calls it.
 
 
-@contextmanager
-def endpoint(database: str, shape: str) -> Generator[Process]:
-    process = Process(
-        {
-            "DATABASE_URL": database,
-            "REQUEST_STATE_KEYS": KEY,
-            "INTERMEZZO_CONFIG": str(EXAMPLES),
-            "INTERMEZZO_GATEWAY": shape,
-        }
-    )
-    try:
-        yield process
-    finally:
-        process.close()
-
-
 def call(
     process: Process,
     kind: Callable[[HttpRequest], dict[str, Any]],
@@ -150,23 +124,7 @@ def call(
     **params: Any,
 ) -> tuple[int, dict[str, Any]]:
     """A call of the greeter that comes through a gateway."""
-    params = {"name": "greeter", "arguments": {}, "_meta": META, **params}
-    body = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}
-    headers = {
-        "Content-Type": "application/json",
-        "Host": "abc.execute-api.eu-west-1.amazonaws.com",
-        "MCP-Protocol-Version": LATEST,
-        "Mcp-Method": "tools/call",
-        "Mcp-Name": "greeter",
-    }
-    request = HttpRequest(
-        method="POST",
-        path="/mcp",
-        query="",
-        headers=list(headers.items()),
-        body=json.dumps(body).encode(),
-    )
-    came = kind(request)
+    came = kind(request("tools/call", id=7, **GREETER, **params))
     came["requestContext"].pop("authorizer", None)
     if authorizer is not None:
         came["requestContext"]["authorizer"] = authorizer
@@ -175,7 +133,7 @@ def call(
 
 
 def other_person(shape: str) -> dict[str, Any]:
-    text = json.dumps(SHAPES[shape][0]).replace("ada", "bob")
+    text = json.dumps(AUTHORIZERS[shape][0]).replace("ada", "bob")
     return json.loads(text)
 
 
@@ -193,14 +151,11 @@ def other_person(shape: str) -> dict[str, Any]:
 def test_a_call_through_a_gateway_belongs_to_whom_it_named(
     database: str, shape: str, kind: Callable[[HttpRequest], dict[str, Any]]
 ) -> None:
-    authorizer = SHAPES[shape][0]
-    with endpoint(database, shape) as process:
+    authorizer = AUTHORIZERS[shape][0]
+    with starting(database, INTERMEZZO_GATEWAY=shape) as process:
         status, asked = call(process, kind, authorizer)
         assert status == 200
-        retry = {
-            "requestState": asked["result"]["requestState"],
-            "inputResponses": {"user_name": {"action": "accept", "content": {"name": "Ada"}}},
-        }
+        retry = {"requestState": asked["result"]["requestState"], "inputResponses": ADA}
         status, refused = call(process, kind, other_person(shape), **retry)
         assert (status, refused["error"]["code"]) == (400, -32602)
         assert refused["error"]["message"] == "Invalid or expired requestState"
@@ -225,17 +180,8 @@ def test_a_source_that_is_half_made_serves_nothing_on_lambda(database: str, tmp_
         (200, {"INTERMEZZO_CONFIG": str(none)}),
     ]
     for expected, half in halves:
-        environ = {
-            "DATABASE_URL": database,
-            "REQUEST_STATE_KEYS": KEY,
-            "INTERMEZZO_CONFIG": str(EXAMPLES),
-            **half,
-        }
-        process = Process(environ)
-        try:
+        with starting(database, config=EXAMPLES, **half) as process:
             status, answer = call(process, http_api, IAM)
-        finally:
-            process.close()
         error = answer["error"]
         assert (status, error["code"], error["message"]) == (expected, -32603, "Internal error")
         if status == 200:  # clients read no other

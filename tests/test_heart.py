@@ -7,9 +7,7 @@ nothing begins any more once its run is over.
 import asyncio
 import json
 import threading
-from collections.abc import AsyncGenerator
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
@@ -18,28 +16,14 @@ from langgraph.checkpoint.base.id import uuid6
 from core import saver
 from core.catalog import Catalog
 from core.errors import RetryLater
-from core.protocol import InputRequired
 from core.rounds import NOTHING_KEPT
 from tests.clock import move
-from tests.conversation import Instance, accept, instance, said, until
+from tests.conversation import Instance, accept, hang_up, ignoring, instance, messages, said, until
 from tests.processes import Processes, wait_for
 from tests.sessions import Sessions
+from tests.tables import claimed, execute, value
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-async def here(database: str, tmp_path: Path) -> AsyncGenerator[Instance]:
-    async with instance(database, tmp_path) as one:
-        yield one
-
-
-def messages(asked: InputRequired) -> list[str]:
-    return [request["params"]["message"] for request in asked.requests.values()]
-
-
-def ignoring(mode: str, chunk: Any) -> None:
-    """Progress that nobody is told of."""
 
 
 # A node that is stopped after it used an answer has that answer still; its next question has none.
@@ -74,9 +58,7 @@ async def test_an_answer_that_was_used_before_the_stream_closed_is_not_given_to_
         here.call("approvals", answers, first.request_state, progress=ignoring)
     )
     await until(lambda: here.ran()["approving-first"] == 1)
-    request.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await request
+    await hang_up(request)
     (here.journal / "hold-between").unlink()
     second = await here.asks("approvals", answers, first.request_state)
     assert messages(second) == ["Delete B?"]
@@ -141,9 +123,7 @@ async def test_a_node_that_was_stopped_before_its_edge_was_chosen_has_not_finish
         here.call("routed", answers, asked.request_state, progress=ignoring)
     )
     await until(lambda: here.ran()["route?"] == 1)
-    request.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await request
+    await hang_up(request)
     (here.journal / "hold-route").unlink()
     result = await here.ends("routed", answers, asked.request_state)
     assert '["ask=yes","ship"]' in said(result)
@@ -225,8 +205,7 @@ async def test_a_graph_that_a_sync_node_runs_stops_between_its_nodes_when_the_cl
         here.call("threaded", accept(asked, Go="yes"), asked.request_state)
     )
     await until((here.journal / "held-one").exists)
-    with psycopg.connect(database, autocommit=True) as connection:
-        connection.execute("UPDATE intermezzo_rounds SET claim = gen_random_uuid()")
+    execute(database, "UPDATE intermezzo_rounds SET claim = gen_random_uuid()")
     (here.journal / "hold-one").unlink()
     with pytest.raises(RetryLater, match="still at work"):
         await request
@@ -263,17 +242,6 @@ async def test_a_first_call_that_ran_out_of_time_begins_no_further_node_in_its_t
 # A claim goes back wherever its request is stopped, and nothing runs under one that is too old.
 
 
-def claimed(database: str) -> bool:
-    """Whether somebody holds a round."""
-    with psycopg.connect(database) as connection:
-        row = connection.execute(
-            "SELECT count(*) FROM intermezzo_rounds"
-            " WHERE state = 'claimed' AND claimed_until > now()"
-        ).fetchone()
-    assert row is not None
-    return row[0] > 0
-
-
 async def test_wherever_in_its_request_a_stream_is_closed_the_claim_goes_back(
     here: Instance, database: str
 ) -> None:
@@ -302,9 +270,7 @@ async def test_a_claim_that_is_being_made_when_the_stream_closes_goes_back(
             here.call("one", answers, asked.request_state, progress=ignoring)
         )
         await until(lambda: bool(sessions.waiting()))
-        request.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await request
+        await hang_up(request)
     assert not claimed(database)
     await here.ends("one", answers, asked.request_state)
     assert here.ran()["ask"] == 1
@@ -321,9 +287,7 @@ async def test_what_a_run_came_to_is_settled_though_its_stream_closes_meanwhile(
     with sessions.hold():
         (here.journal / "hold-ask").unlink()
         await until(lambda: bool(sessions.waiting()))
-        request.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await request
+        await hang_up(request)
     result = await here.ends("one", answers, asked.request_state)
     assert '"ask=yes"' in said(result)
     assert here.ran()["ask"] == 1
@@ -421,15 +385,14 @@ async def test_under_callbacks_of_its_own_a_node_begins_when_what_came_before_is
     answers = accept(asked, Go="yes")
     request = asyncio.create_task(here.ends(agent, answers, asked.request_state))
     await until((here.journal / "held-two").exists)
-    with psycopg.connect(database) as connection:
-        row = connection.execute(
-            "SELECT count(*) FROM checkpoints WHERE checkpoint_ns <> ''"
-            " AND checkpoint->'channel_versions' ? 'answers'"
-        ).fetchone()
+    durable = value(
+        database,
+        "SELECT count(*) FROM checkpoints WHERE checkpoint_ns <> ''"
+        " AND checkpoint->'channel_versions' ? 'answers'",
+    )
     (here.journal / "hold-two").unlink()
     await request
-    assert row is not None
-    assert row[0] > 0
+    assert durable > 0
 
 
 @pytest.mark.parametrize("agent", TRACED)
@@ -442,8 +405,7 @@ async def test_under_callbacks_of_its_own_no_node_begins_when_the_claim_is_lost(
     answers = accept(asked, Go="yes")
     request = asyncio.create_task(here.call(agent, answers, asked.request_state))
     await until((here.journal / "held-one").exists)
-    with psycopg.connect(database, autocommit=True) as connection:
-        connection.execute("UPDATE intermezzo_rounds SET claim = gen_random_uuid()")
+    execute(database, "UPDATE intermezzo_rounds SET claim = gen_random_uuid()")
     (here.journal / "hold-one").unlink()
     with pytest.raises(RetryLater, match="still at work"):
         await request
@@ -466,9 +428,7 @@ async def test_a_process_that_ends_gives_the_claims_of_its_runs_back_at_once(
     (here.journal / "hold-slow").touch()
     request = asyncio.create_task(here.call("slowly", answers, asked.request_state))
     await until((here.journal / "held-slow").exists)
-    request.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await request
+    await hang_up(request)
     assert claimed(database)
     await here.rounds.close()
     assert not claimed(database)

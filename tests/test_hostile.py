@@ -24,9 +24,9 @@ from fastapi import FastAPI
 from handler.app import build
 from handler.resources import Resources
 from handler.settings import Settings
-from tests.conversation import rows
 from tests.hostile import Bender, Field, Sent, fields, lawful
 from tests.served import KEY, Served, serving
+from tests.tables import rows
 
 pytestmark = pytest.mark.anyio
 

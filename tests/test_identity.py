@@ -8,15 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import psycopg
 import pytest
-from psycopg import sql
 
 from core.request_state import make_key
-from tests.conversation import rows
 from tests.in_process import Deployment, deployment
 from tests.issuer import NAME, key_set, public, published, rsa_key, token
 from tests.served import META, Served, error, post, result, run, serving
+from tests.tables import everything, rows
 
 pytestmark = pytest.mark.anyio
 
@@ -296,17 +294,6 @@ async def test_an_issuer_that_is_down_at_the_start_is_waited_for(
 
 
 # What is kept and said of a caller.
-
-
-def everything(database: str) -> str:
-    with psycopg.connect(database) as connection:
-        tables = connection.execute(
-            "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'"
-        ).fetchall()
-        found: list[Any] = []
-        for (name,) in tables:
-            found += connection.execute(sql.SQL("SELECT * FROM {}").format(sql.Identifier(name)))
-    return str(found)
 
 
 def test_no_token_and_no_claim_is_in_any_log_or_table(database: str, keys: dict[str, str]) -> None:

@@ -1,129 +1,26 @@
 """The Lambda entry points, given the events that gateways send."""
 
-import base64
 import json
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from core.protocol import LATEST
 from handler import lambdas
 from handler.lambdas import Process
 from tests.clock import move
-from tests.gateways import shape
-from tests.served import EXAMPLES, KEY, META
+from tests.gateways import GATEWAYS, http_api, request, shape
+from tests.lambdas import ADA, GREETER, Context, call, result, starting, two_rounds
 from tests.sessions import Sessions
-
-ARGUMENTS: dict[str, Any] = {"name": "greeter", "arguments": {}}
-ADA = {"user_name": {"action": "accept", "content": {"name": "Ada"}}}
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """What the platform says of an invocation."""
-
-    seconds: float = 29.0
-
-    def get_remaining_time_in_millis(self) -> int:
-        return int(self.seconds * 1000)
 
 
 @pytest.fixture
 def process(database: str) -> Iterator[Process]:
-    """An execution environment that has handled nothing yet."""
-    environ = {
-        "DATABASE_URL": database,
-        "REQUEST_STATE_KEYS": KEY,
-        "INTERMEZZO_CONFIG": str(EXAMPLES),
-    }
-    started = Process(environ)
-    yield started
-    started.close()
-
-
-def message(method: str, **params: Any) -> dict[str, Any]:
-    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"_meta": META, **params}}
-
-
-def headers(body: dict[str, Any]) -> dict[str, str]:
-    named = {"mcp-name": body["params"]["name"]} if "name" in body["params"] else {}
-    return {
-        "content-type": "application/json",
-        "host": "abc.execute-api.eu-west-1.amazonaws.com",
-        "mcp-protocol-version": LATEST,
-        "mcp-method": body["method"],
-        **named,
-    }
-
-
-def http_api(
-    body: dict[str, Any], *, path: str = "/mcp", stage: str = "$default"
-) -> dict[str, Any]:
-    """An event of an HTTP API, or of a function URL: payload 2.0."""
-    http = {"method": "POST", "path": path, "sourceIp": "192.0.2.1", "userAgent": "a"}
-    return {
-        "version": "2.0",
-        "routeKey": "$default",
-        "rawPath": path,
-        "rawQueryString": "",
-        "headers": headers(body),
-        "requestContext": {"http": http, "stage": stage, "domainName": "abc"},
-        "body": json.dumps(body),
-        "isBase64Encoded": False,
-    }
-
-
-def rest_api(body: dict[str, Any]) -> dict[str, Any]:
-    """An event of a REST API, whose context has the stage and whose path has not."""
-    sent = headers(body)
-    return {
-        "resource": "/mcp",
-        "path": "/mcp",
-        "httpMethod": "POST",
-        "headers": sent,
-        "multiValueHeaders": {name: [value] for name, value in sent.items()},
-        "queryStringParameters": None,
-        "multiValueQueryStringParameters": None,
-        "pathParameters": None,
-        "requestContext": {"path": "/prod/mcp", "stage": "prod", "identity": {"sourceIp": "::1"}},
-        "body": json.dumps(body),
-        "isBase64Encoded": False,
-    }
-
-
-def load_balancer(body: dict[str, Any]) -> dict[str, Any]:
-    """An event of a load balancer."""
-    return {
-        "requestContext": {"elb": {"targetGroupArn": "arn:aws:elasticloadbalancing:x"}},
-        "httpMethod": "POST",
-        "path": "/mcp",
-        "queryStringParameters": {},
-        "headers": headers(body),
-        "body": json.dumps(body),
-        "isBase64Encoded": False,
-    }
-
-
-def result(answer: dict[str, Any]) -> dict[str, Any]:
-    assert answer["statusCode"] == 200, answer
-    assert answer.get("isBase64Encoded", False) is False
-    return json.loads(answer["body"])["result"]
-
-
-def call(process: Process, **params: Any) -> dict[str, Any]:
-    body = message("tools/call", **ARGUMENTS, **params)
-    return result(process.endpoint(http_api(body), Context()))
-
-
-def two_rounds(process: Process) -> str:
-    """A whole call; returns what the agent says at its end."""
-    asked = call(process)
-    ended = call(process, inputResponses=ADA, requestState=asked["requestState"])
-    return ended["content"][0]["text"]
+    with starting(database) as started:
+        yield started
 
 
 def test_fifty_warm_invocations_all_succeed_half_of_them_paused_and_resumed(
@@ -149,19 +46,24 @@ def test_a_paused_call_survives_that_every_connection_is_cut(
 
 
 def test_every_kind_of_event_gets_the_same_answer(process: Process) -> None:
-    body = message("tools/list")
-    events = [http_api(body), rest_api(body), load_balancer(body)]
-    answers = [process.endpoint(event, Context()) for event in events]
+    sent = request("tools/list")
+    answers = [process.endpoint(event(sent), Context()) for event in GATEWAYS.values()]
     assert all(answer["statusCode"] == 200 for answer in answers)
     assert len({answer["body"] for answer in answers}) == 1
 
 
 def test_a_body_in_base64_is_a_body(process: Process) -> None:
-    event = http_api(message("tools/list"))
-    event["body"] = base64.b64encode(event["body"].encode()).decode()
-    event["isBase64Encoded"] = True
-    event["headers"]["content-type"] = "application/json; charset=utf-8"
+    typed = {"Content-Type": "application/json; charset=utf-8"}
+    event = http_api(replace(request("tools/list", headers=typed), base64=True))
     assert result(process.endpoint(event, Context()))["tools"]
+
+
+def staged(path: str, stage: str) -> dict[str, Any]:
+    """The event of a path at a stage, wherever the stage stands."""
+    event = http_api(request("tools/list"))
+    event["rawPath"] = event["requestContext"]["http"]["path"] = path
+    event["requestContext"]["stage"] = stage
+    return event
 
 
 @pytest.mark.parametrize(
@@ -171,31 +73,29 @@ def test_a_body_in_base64_is_a_body(process: Process) -> None:
 def test_a_named_stage_before_the_path_is_not_part_of_it(
     process: Process, path: str, stage: str
 ) -> None:
-    event = http_api(message("tools/list"), path=path, stage=stage)
-    assert result(process.endpoint(event, Context()))["tools"]
+    assert result(process.endpoint(staged(path, stage), Context()))["tools"]
 
 
 @pytest.mark.parametrize("path", ["/production/mcp", "/prod", "/prod/", "/prodmcp", "/"])
 def test_what_only_begins_like_a_stage_is_another_path(process: Process, path: str) -> None:
-    event = http_api(message("tools/list"), path=path, stage="prod")
-    assert process.endpoint(event, Context())["statusCode"] == 404
+    assert process.endpoint(staged(path, "prod"), Context())["statusCode"] == 404
 
 
 def test_any_host_is_ours(process: Process) -> None:
-    event = http_api(message("server/discover"))
+    event = http_api(request("server/discover"))
     event["headers"]["host"] = "anything.example.com"
     assert process.endpoint(event, Context())["statusCode"] == 200
 
 
 def test_get_is_405_at_once(process: Process) -> None:
-    event = http_api(message("tools/list"))
+    event = http_api(request("tools/list"))
     event["requestContext"]["http"]["method"] = "GET"
     answer = process.endpoint(event, Context())
     assert (answer["statusCode"], answer["headers"]["allow"]) == (405, "POST")
 
 
 def test_a_notification_is_202(process: Process) -> None:
-    event = http_api(message("tools/list"))
+    event = http_api(request("tools/list"))
     event["body"] = json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"})
     answer = process.endpoint(event, Context())
     assert (answer["statusCode"], answer["body"]) == (202, "")
@@ -213,7 +113,7 @@ def test_a_notification_is_202(process: Process) -> None:
 def test_an_event_that_lacks_something_is_a_bad_request(
     process: Process, change: dict[str, Any], status: int, code: int
 ) -> None:
-    answer = process.endpoint({**http_api(message("tools/list")), **change}, Context())
+    answer = process.endpoint({**http_api(request("tools/list")), **change}, Context())
     assert answer["statusCode"] == status
     assert json.loads(answer["body"])["error"]["code"] == code
 
@@ -232,7 +132,7 @@ def test_wrong_settings_are_a_json_error_at_500_and_tell_the_log_everything(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     process = Process({})
-    answer = process.endpoint(http_api(message("tools/list")), Context())
+    answer = process.endpoint(http_api(request("tools/list")), Context())
     process.close()
     assert answer["statusCode"] == 500
     assert "DATABASE_URL" not in answer["body"]
@@ -242,8 +142,8 @@ def test_wrong_settings_are_a_json_error_at_500_and_tell_the_log_everything(
 
 def test_an_invocation_about_to_end_says_so_instead_of_running(process: Process) -> None:
     started = time.monotonic()
-    body = message("tools/call", **ARGUMENTS)
-    answer = process.endpoint(http_api(body), Context(seconds=lambdas.MARGIN + 0.001))
+    event = http_api(request("tools/call", **GREETER))
+    answer = process.endpoint(event, Context(seconds=lambdas.MARGIN + 0.001))
     assert time.monotonic() - started < 5
     assert answer["statusCode"] == 200
     told = json.loads(answer["body"])
@@ -285,10 +185,7 @@ def test_an_answer_that_is_too_large_for_the_platform_keeps_its_id(
     process: Process, monkeypatch: pytest.MonkeyPatch, encoded: bool
 ) -> None:
     monkeypatch.setattr(lambdas, "LARGEST", 100)
-    event = http_api(message("tools/list"))
-    if encoded:
-        body = base64.b64encode(event["body"].encode()).decode()
-        event = {**event, "body": body, "isBase64Encoded": True}
+    event = http_api(replace(request("tools/list"), base64=encoded))
     answer = process.endpoint(event, Context())
     told = json.loads(answer["body"])
     assert (answer["statusCode"], told["id"]) == (200, 1)

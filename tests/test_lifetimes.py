@@ -3,30 +3,26 @@
 import asyncio
 import itertools
 import json
-from collections.abc import AsyncGenerator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 
 from core.catalog import Catalog
 from core.errors import InvalidParams, InvalidRequestState, MissingCapability
+from core.protocol import InputRequired
 from core.sweeper import sweep
 from tests.clock import move
-from tests.conversation import Instance, accept, instance, rows, until
+from tests.conversation import Instance, accept, instance, until
 from tests.processes import Processes, wait_for
 from tests.sessions import Sessions
+from tests.tables import execute, rows, value
 
 pytestmark = pytest.mark.anyio
 
 MINUTE, HOUR = 60, 3600
 FORM = frozenset({"form"})
-
-
-@pytest.fixture
-async def here(database: str, tmp_path: Path) -> AsyncGenerator[Instance]:
-    async with instance(database, tmp_path) as one:
-        yield one
 
 
 async def test_a_paused_call_is_answered_until_24_hours_have_passed(
@@ -77,13 +73,19 @@ async def test_the_outcome_of_a_finished_call_is_kept_for_10_minutes(
         await here.call("one", answers, asked.request_state)
 
 
-async def test_a_round_that_the_client_could_not_be_shown_is_kept_for_10_minutes(
-    here: Instance, database: str
-) -> None:
+async def _not_shown(here: Instance) -> tuple[InputRequired, dict[str, Any]]:
+    """A call whose second round its client can't show: its first one, and the answers to it."""
     first = await here.asks("url_later", modes=FORM)
     answers = accept(first, Form="yes")
     with pytest.raises(MissingCapability):
         await here.call("url_later", answers, first.request_state, modes=FORM)
+    return first, answers
+
+
+async def test_a_round_that_the_client_could_not_be_shown_is_kept_for_10_minutes(
+    here: Instance, database: str
+) -> None:
+    first, answers = await _not_shown(here)
     move(database, seconds=9 * MINUTE)
     with pytest.raises(MissingCapability):
         await here.call("url_later", answers, first.request_state, modes=FORM)
@@ -95,10 +97,7 @@ async def test_a_round_that_the_client_could_not_be_shown_is_kept_for_10_minutes
 async def test_a_round_that_is_asked_after_all_lives_24_hours_from_then(
     here: Instance, database: str
 ) -> None:
-    first = await here.asks("url_later", modes=FORM)
-    answers = accept(first, Form="yes")
-    with pytest.raises(MissingCapability):
-        await here.call("url_later", answers, first.request_state, modes=FORM)
+    first, answers = await _not_shown(here)
     move(database, seconds=9 * MINUTE)
     second = await here.asks("url_later", answers, first.request_state)
     move(database, seconds=24 * HOUR)
@@ -129,12 +128,9 @@ async def test_a_shorter_default_ttl_shortens_both_lifetimes(
 
 def _lives(database: str) -> float:
     """Seconds until the only call expires."""
-    with psycopg.connect(database) as connection:
-        row = connection.execute(
-            "SELECT extract(epoch FROM expires_at - now())::float FROM intermezzo_calls"
-        ).fetchone()
-    assert row is not None
-    return row[0]
+    return value(
+        database, "SELECT extract(epoch FROM expires_at - now())::float FROM intermezzo_calls"
+    )
 
 
 # The sweep.
@@ -181,8 +177,7 @@ async def test_a_call_that_is_being_resumed_is_not_swept_however_late_it_is(
     (here.journal / "hold-ask").touch()
     worker = processes.send("one", accept(asked, Go="yes"), asked.request_state, lease=7200.0)
     wait_for(here.journal / "held-ask")
-    with psycopg.connect(database, autocommit=True) as connection:
-        connection.execute("UPDATE intermezzo_calls SET expires_at = now() - interval '1 day'")
+    execute(database, "UPDATE intermezzo_calls SET expires_at = now() - interval '1 day'")
     assert await sweep(here.store) == 0
     (here.journal / "hold-ask").unlink()
     assert worker.one().kind == "ended"
@@ -192,8 +187,7 @@ async def test_a_call_that_is_being_resumed_is_not_swept_however_late_it_is(
 async def test_a_claim_that_is_just_being_made_is_not_swept(here: Instance, database: str) -> None:
     """The claim's transaction is open when the sweep looks: the sweep passes the call by."""
     await here.asks("one")
-    with psycopg.connect(database, autocommit=True) as connection:
-        connection.execute("UPDATE intermezzo_calls SET expires_at = now()")
+    execute(database, "UPDATE intermezzo_calls SET expires_at = now()")
     async with await psycopg.AsyncConnection.connect(database) as claiming:
         await claiming.execute(
             "UPDATE intermezzo_rounds SET state = 'claimed', claim = gen_random_uuid(),"
@@ -211,17 +205,15 @@ async def test_calls_that_can_not_be_swept_yet_hold_no_others_up(
     """The oldest ones are being resumed: they fill the first batches."""
     for _ in range(10):
         await here.asks("one")
-    with psycopg.connect(database, autocommit=True) as connection:
-        connection.execute(
-            "UPDATE intermezzo_calls AS c SET expires_at = now() - interval '1 minute' * n.number"
-            " FROM (SELECT id, row_number() OVER () AS number FROM intermezzo_calls) AS n"
-            " WHERE c.id = n.id"
-        )
-        connection.execute(
-            "UPDATE intermezzo_rounds SET state = 'claimed', claim = gen_random_uuid(),"
-            " claimed_until = now() + interval '1 hour' WHERE call_id IN"
-            " (SELECT id FROM intermezzo_calls ORDER BY expires_at LIMIT 5)"
-        )
+    execute(
+        database,
+        "UPDATE intermezzo_calls AS c SET expires_at = now() - interval '1 minute' * n.number"
+        " FROM (SELECT id, row_number() OVER () AS number FROM intermezzo_calls) AS n"
+        " WHERE c.id = n.id",
+        "UPDATE intermezzo_rounds SET state = 'claimed', claim = gen_random_uuid(),"
+        " claimed_until = now() + interval '1 hour' WHERE call_id IN"
+        " (SELECT id FROM intermezzo_calls ORDER BY expires_at LIMIT 5)",
+    )
     assert await sweep(here.store, batch=2) == 5
     assert rows(database)["intermezzo_calls"] == 5
 
@@ -259,10 +251,7 @@ async def test_a_round_that_is_asked_after_all_while_the_sweep_looks_is_not_swep
 ) -> None:
     """Whichever time the sweep reads the clock: it waits there until the round was asked."""
     for turn in itertools.count(1):
-        first = await here.asks("url_later", modes=FORM)
-        answers = accept(first, Form="yes")
-        with pytest.raises(MissingCapability):
-            await here.call("url_later", answers, first.request_state, modes=FORM)
+        await _not_shown(here)
         with psycopg.connect(sessions.database, autocommit=True) as connection:
             connection.execute("UPDATE intermezzo_calls SET expires_at = now()")
             connection.execute(_STOPPING_CLOCK)

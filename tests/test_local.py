@@ -8,7 +8,6 @@ import signal
 import stat
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,8 +22,9 @@ from handler.local import kept_key
 from handler.postgres import local_server
 from handler.serving import configured
 from tests.clock import move
-from tests.conversation import rows
+from tests.postgres import passing_folder
 from tests.served import CHECKOUT, EXAMPLES, KEY, post, result, run, serving
+from tests.tables import execute, rows, tables, value
 
 
 def answers(conninfo: str) -> bool:
@@ -59,10 +59,8 @@ def test_a_key_that_others_could_read_is_closed_to_them(tmp_path: Path) -> None:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A folder that every user may enter; pytest's own are closed to all but one."""
-    with tempfile.TemporaryDirectory(prefix="intermezzo-") as made:
-        Path(made).chmod(0o755)
-        yield Path(made)
+    with passing_folder() as made:
+        yield made
 
 
 def test_processes_share_a_server_that_the_last_one_stops(folder: Path) -> None:
@@ -74,10 +72,10 @@ def test_processes_share_a_server_that_the_last_one_stops(folder: Path) -> None:
 
 
 def test_data_outlive_the_server(folder: Path) -> None:
-    with local_server(folder) as server, psycopg.connect(server, autocommit=True) as connection:
-        connection.execute("CREATE TABLE kept AS SELECT 7 AS value")
-    with local_server(folder) as server, psycopg.connect(server) as connection:
-        assert connection.execute("SELECT value FROM kept").fetchone() == (7,)
+    with local_server(folder) as server:
+        execute(server, "CREATE TABLE kept AS SELECT 7 AS value")
+    with local_server(folder) as server:
+        assert value(server, "SELECT value FROM kept") == 7
 
 
 def test_a_deep_folder_with_odd_characters_gets_a_server_too(folder: Path) -> None:
@@ -192,9 +190,7 @@ def test_serve_never_migrates_a_database_that_it_was_given(empty_database: str) 
     done = run("serve", DATABASE_URL=empty_database, REQUEST_STATE_KEYS=KEY)
     assert done.returncode == 1
     assert "python -m handler migrate" in done.stderr
-    with psycopg.connect(empty_database) as connection:
-        tables = connection.execute("SELECT 1 FROM pg_tables WHERE schemaname = 'public'")
-        assert tables.fetchall() == []
+    assert tables(empty_database) == set()
 
 
 def test_migrate_brings_a_database_up_and_says_what_it_did(empty_database: str) -> None:

@@ -10,7 +10,6 @@ from typing import Any
 import httpx
 import psycopg
 import pytest
-from psycopg import sql
 
 from core import account
 from core.account import Account
@@ -19,12 +18,14 @@ from core.records import StoreError
 from core.sweeper import sweep
 from handler import logs
 from tests.artifacts import environ
+from tests.calling import retry
 from tests.clock import move
 from tests.conversation import accept, instance
+from tests.gateways import http_api, request
 from tests.projects import Write
 from tests.runtime_api import Code, Function
 from tests.served import META, Served, error, post, result, serving
-from tests.test_lambdas import http_api, message
+from tests.tables import OURS, everything
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 TRACED = {**META, "traceparent": f"00-{TRACE}-00f067aa0ba902b7-01"}
@@ -148,11 +149,7 @@ def call(url: str, **params: Any) -> httpx.Response:
 
 
 def answered(asked: Mapping[str, Any]) -> dict[str, Any]:
-    answer = {"action": "accept", "content": {"response": PLANTED["answer"]}}
-    return {
-        "inputResponses": dict.fromkeys(asked["inputRequests"], answer),
-        "requestState": asked["requestState"],
-    }
+    return retry(asked, response=PLANTED["answer"])
 
 
 def decline(asked: InputRequired) -> dict[str, Any]:
@@ -214,19 +211,6 @@ def test_a_request_to_another_path_is_one_line_too(served: Served) -> None:
     assert [line["code"] for line in lines(served.log())[before:]] == [-32600] * 3, "not of health"
 
 
-def everything(database: str) -> str:
-    """All that is in our own tables, bytes as text."""
-    with psycopg.connect(database) as connection:
-        found = ""
-        for table in ("intermezzo_calls", "intermezzo_rounds"):
-            query = sql.SQL("SELECT t::text, {} FROM {} t").format(
-                sql.SQL("questions, outcome" if "rounds" in table else "metadata, NULL"),
-                sql.Identifier(table),
-            )
-            found += str(connection.execute(query).fetchall())
-    return found
-
-
 def test_no_argument_answer_context_token_or_request_state_is_logged_or_stored(
     talker: Path, database: str
 ) -> None:
@@ -246,7 +230,7 @@ def test_no_argument_answer_context_token_or_request_state_is_logged_or_stored(
             for extra in answers:
                 retry = {**given, "requestState": asked["requestState"], **extra}
                 responses.append(call(process.url, **retry).text)
-                stored += everything(database)
+                stored += everything(database, *OURS)
         error(call(process.url, requestState=secrets["fail"][:-1] + "x", inputResponses={}))
         error(post(process.url, PLANTED["method"]))
         error(post(process.url, "tools/call", name=PLANTED["name"], arguments={}))
@@ -304,13 +288,13 @@ def test_in_a_sandbox_the_platform_writes_the_same_facts(
     with Function(code, environ(database, config=talker)) as deployed:
         for word in ("fine", "fail"):
             given: dict[str, Any] = {"name": "talker", "arguments": {"word": word}}
-            body = message("tools/call", **given, context={"key": PLANTED["context"]})
-            asked = json.loads(deployed.invoke(http_api(body))["body"])["result"]
+            sent = request("tools/call", **given, context={"key": PLANTED["context"]})
+            asked = json.loads(deployed.invoke(http_api(sent))["body"])["result"]
             state = asked["requestState"]
-            body = message(
+            sent = request(
                 "tools/call", **given, **answered(asked), context={"key": PLANTED["context"]}
             )
-            deployed.invoke(http_api(body))
+            deployed.invoke(http_api(sent))
         log, found = deployed.log(), told(deployed.lines())
     assert [line["outcome"] for line in found] == ["asked", "result", "asked", "error result"]
     assert all(line["agent"] == "talker" and line["requestId"] for line in found)

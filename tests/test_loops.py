@@ -4,30 +4,19 @@ import asyncio
 import gc
 from pathlib import Path
 
-import psycopg
 import pytest
 
 from core.request_state import KeyRing
 from core.rounds import Rounds
 from core.store import Store
 from tests.conversation import KEY, Instance, accept, catalog, instance, said
+from tests.sessions import connections
 
 
 async def remember(here: Instance, what: str) -> str:
     """A call of an agent that uses LangGraph's store as well."""
     asked = await here.asks("remembering")
     return said(await here.ends("remembering", accept(asked, Remember=what), asked.request_state))
-
-
-def connections(database: str) -> int:
-    """How many there are besides this one."""
-    with psycopg.connect(database) as connection:
-        row = connection.execute(
-            "SELECT count(*) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        ).fetchone()
-    assert row is not None
-    return row[0]
 
 
 def test_a_loop_that_was_closed_keeps_no_connection_once_another_has_one(

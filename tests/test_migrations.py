@@ -11,18 +11,11 @@ from psycopg import sql
 
 from core import migrate as migrating
 from core.migrate import DIRECTORY, MigrationError, check, migrate
+from tests.tables import execute, tables
 
 pytestmark = pytest.mark.anyio
 
 MIGRATIONS = [path.name for path in sorted(DIRECTORY.glob("*.sql"))]
-
-
-def tables(database: str, schema: str = "public") -> set[str]:
-    with psycopg.connect(database) as connection:
-        rows = connection.execute(
-            "SELECT table_name FROM information_schema.tables WHERE table_schema = %s", [schema]
-        ).fetchall()
-    return {row[0] for row in rows}
 
 
 async def test_an_empty_database_gets_every_table(empty_database: str) -> None:
@@ -81,8 +74,7 @@ async def test_a_lock_that_is_held_for_too_long_is_told(empty_database: str) -> 
 async def test_a_database_that_is_ahead_of_this_code_is_left_as_it_is(
     database: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with psycopg.connect(database, autocommit=True) as connection:
-        connection.execute("INSERT INTO intermezzo_migrations (name) VALUES ('9999_later.sql')")
+    execute(database, "INSERT INTO intermezzo_migrations (name) VALUES ('9999_later.sql')")
     assert await migrate(database) == []
     assert [record.getMessage() for record in caplog.records] == [
         "the database is ahead of this code by 9999_later.sql"

@@ -48,7 +48,7 @@ from core.sweeper import sweep
 from core.waiting import Waiting
 from tests.clock import set_ahead
 from tests.conversation import MODES, Instance, catalog, said
-from tests.faults import Line, Lines, serving_lines
+from tests.faults import Line, Lines
 from tests.model import (
     BUSY,
     LEASE,
@@ -65,6 +65,7 @@ from tests.model import (
     World,
     replied,
 )
+from tests.tables import execute, setting
 
 pytestmark = pytest.mark.direct
 
@@ -587,16 +588,15 @@ NEVER = 3600.0
 
 
 @pytest.fixture
-def place(database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+def place(
+    database: str, lines: Lines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Place]:
     monkeypatch.setattr(saver, "FLUSH_AFTER", NEVER)
-    with psycopg.connect(database, autocommit=True) as connection:
-        # The server itself is not killed here, so that nothing needs to wait for the disk.
-        name = Identifier(connection.info.dbname)
-        connection.execute(SQL("ALTER DATABASE {} SET synchronous_commit = off").format(name))
+    # The server itself is not killed here, so that nothing needs to wait for the disk.
+    setting(database, "synchronous_commit", "off")
     refusals = Refusals()
     logging.getLogger("core").addHandler(refusals)
-    with serving_lines() as lines:
-        yield Place(database, tmp_path, lines, refusals.records)
+    yield Place(database, tmp_path, lines, refusals.records)
     logging.getLogger("core").removeHandler(refusals)
 
 
@@ -659,8 +659,7 @@ def without_in_functions(database: str, text: str) -> None:
     """Take a condition out of the database's functions."""
     functions = (DIRECTORY / "0003_functions.sql").read_text("utf-8")
     assert text in functions, "there was nothing to take out"
-    with psycopg.connect(database, autocommit=True) as connection:
-        connection.execute(functions.replace(text, "").encode())
+    execute(database, functions.replace(text, ""))
 
 
 def no_expiry(monkeypatch: pytest.MonkeyPatch, database: str) -> None:

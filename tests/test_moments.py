@@ -2,7 +2,6 @@
 
 import asyncio
 import shutil
-from collections.abc import AsyncGenerator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -15,20 +14,15 @@ from core.errors import InvalidRequestState
 from core.migrate import migrate
 from core.request_state import make_key
 from core.sweeper import sweep
-from tests.conversation import Instance, accept, instance, rows, said, until
+from tests.conversation import Instance, accept, said, until
 from tests.served import post, result, run, serving
 from tests.sessions import Sessions
+from tests.tables import execute, rows
 
 pytestmark = pytest.mark.anyio
 
 NOON = datetime(2026, 7, 28, 12, tzinfo=UTC)
 MOMENT = timedelta(microseconds=1)
-
-
-@pytest.fixture
-async def here(database: str, tmp_path: Path) -> AsyncGenerator[Instance]:
-    async with instance(database, tmp_path) as one:
-        yield one
 
 
 def at_noon(database: str, *, expires: datetime, claimed_until: datetime | None = None) -> None:
@@ -104,8 +98,7 @@ async def test_a_claim_that_began_in_time_wins_though_the_call_expires_while_it_
             here.ends("one", accept(asked, Go="yes"), asked.request_state)
         )
         await until(lambda: len(sessions.waiting()) == 1)
-        with psycopg.connect(database, autocommit=True) as connection:
-            connection.execute("UPDATE intermezzo_calls SET expires_at = now()")
+        execute(database, "UPDATE intermezzo_calls SET expires_at = now()")
         assert await sweep(here.store) == 0, "its row is held"
     assert '"ask=yes"' in said(await request)
     assert await sweep(here.store) == 0
@@ -200,8 +193,7 @@ def test_this_code_begins_to_serve_a_database_that_is_ahead_of_it_and_says_so_on
     database: str,
 ) -> None:
     """As where a process starts again while newer code is being deployed."""
-    with psycopg.connect(database, autocommit=True) as connection:
-        connection.execute("INSERT INTO intermezzo_migrations (name) VALUES ('9999_later.sql')")
+    execute(database, "INSERT INTO intermezzo_migrations (name) VALUES ('9999_later.sql')")
     with serving(database) as process:
         asked = result(post(process.url, "tools/call", name="region", arguments={}))
         assert asked["resultType"] == "input_required"

@@ -13,18 +13,13 @@ from core.migrate import migrate
 from core.store import Store
 from core.sweeper import sweep
 from tests.clock import move
-from tests.conversation import accept, instance, rows, said, until
-from tests.faults import Lines, serving_lines
+from tests.conversation import accept, instance, said, until
+from tests.faults import Lines
 from tests.pooler import Pooler, pooling
 from tests.processes import Processes, wait_for
+from tests.tables import rows
 
 pytestmark = [pytest.mark.anyio, pytest.mark.direct]
-
-
-@pytest.fixture
-def lines() -> Iterator[Lines]:
-    with serving_lines() as serving:
-        yield serving
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Work that stops when the client hangs up."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -9,6 +10,16 @@ from starlette.requests import ClientDisconnect
 from handler.presence import while_present
 
 pytestmark = pytest.mark.anyio
+
+
+def hangs_up(once: asyncio.Event) -> Callable[[], Awaitable[dict[str, Any]]]:
+    """A client that hangs up once something has happened."""
+
+    async def receive() -> dict[str, Any]:
+        await once.wait()
+        return {"type": "http.disconnect"}
+
+    return receive
 
 
 async def stays() -> dict[str, Any]:
@@ -37,10 +48,6 @@ async def test_what_the_work_raises_is_raised() -> None:
 async def test_a_client_that_hangs_up_ends_the_work_before_it_is_told() -> None:
     hung_up, ended = asyncio.Event(), asyncio.Event()
 
-    async def receive() -> dict[str, Any]:
-        await hung_up.wait()
-        return {"type": "http.disconnect"}
-
     async def work() -> None:
         hung_up.set()
         try:
@@ -50,17 +57,13 @@ async def test_a_client_that_hangs_up_ends_the_work_before_it_is_told() -> None:
 
     before = asyncio.all_tasks()
     with pytest.raises(ClientDisconnect):
-        await while_present(receive, work())
+        await while_present(hangs_up(hung_up), work())
     assert ended.is_set()
     assert asyncio.all_tasks() == before
 
 
 async def test_work_that_fails_on_being_stopped_leaves_no_trace() -> None:
     hung_up = asyncio.Event()
-
-    async def receive() -> dict[str, Any]:
-        await hung_up.wait()
-        return {"type": "http.disconnect"}
 
     async def work() -> None:
         hung_up.set()
@@ -70,16 +73,12 @@ async def test_work_that_fails_on_being_stopped_leaves_no_trace() -> None:
             raise ZeroDivisionError
 
     with pytest.raises(ClientDisconnect):
-        await while_present(receive, work())
+        await while_present(hangs_up(hung_up), work())
 
 
 async def test_a_client_that_hangs_up_just_as_the_work_ends_is_no_error() -> None:
     now = asyncio.Event()
     problems: list[dict[str, Any]] = []
-
-    async def receive() -> dict[str, Any]:
-        await now.wait()
-        return {"type": "http.disconnect"}
 
     async def work() -> int:
         await asyncio.sleep(0)  # so that the client is the first to wait
@@ -90,7 +89,7 @@ async def test_a_client_that_hangs_up_just_as_the_work_ends_is_no_error() -> Non
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(lambda _, context: problems.append(context))
     try:
-        assert await while_present(receive, work()) == 7
+        assert await while_present(hangs_up(now), work()) == 7
         await asyncio.sleep(0)
     finally:
         loop.set_exception_handler(None)

@@ -23,7 +23,8 @@ from core.canonical import digest
 from core.errors import InvalidParams
 from core.questions import Ended, Missing, Pending, Resume, Round, as_json, ask, read
 from tests import strategies
-from tests.dialogue import Dialogue, accept
+from tests.calling import accept
+from tests.dialogue import Dialogue, resumed
 
 VECTORS: dict[str, Any] = json.loads(
     (Path(__file__).parent / "vectors.json").read_text(encoding="utf-8")
@@ -58,12 +59,6 @@ def pending(
     value: Any, schema: Any = None, *, id: str = "1", path: str = "", **more: Any
 ) -> Pending:
     return Pending(id=id, value=value, schema=schema, path=path, **more)
-
-
-def resumed(round: Round, responses: dict[str, Any]) -> dict[str, Any]:
-    reading = read(round, responses)
-    assert isinstance(reading, Resume)
-    return reading.values
 
 
 def refused(round: Round, responses: dict[str, Any]) -> InvalidParams:

@@ -10,6 +10,7 @@ import pytest
 from tests.conversation import accept, instance, until
 from tests.processes import Processes, Told, wait_for
 from tests.sessions import Sessions
+from tests.tables import execute
 
 pytestmark = pytest.mark.anyio
 
@@ -126,8 +127,7 @@ async def test_a_runner_that_lost_its_claim_writes_nothing_and_runs_no_further_n
         slow = create_task(here.call("then", answers, asked.request_state))
         await until((tmp_path / "held-ask").exists)
         (tmp_path / "held-ask").unlink()
-        with psycopg.connect(database, autocommit=True) as connection:
-            connection.execute("UPDATE intermezzo_rounds SET claimed_until = now()")
+        execute(database, "UPDATE intermezzo_rounds SET claimed_until = now()")
         fast = create_task(there.call("then", answers, asked.request_state))
         await until((tmp_path / "held-ask").exists)
         (tmp_path / "hold-ask").unlink()
@@ -180,8 +180,7 @@ async def test_a_run_whose_claim_can_not_be_renewed_is_stopped(
         stopped = create_task(here.call("slowly", answers, asked.request_state))
         await until((tmp_path / "held-slow").exists)
         (tmp_path / "held-slow").unlink()
-        with psycopg.connect(database, autocommit=True) as connection:
-            connection.execute("UPDATE intermezzo_rounds SET claimed_until = now()")
+        execute(database, "UPDATE intermezzo_rounds SET claimed_until = now()")
         taker = create_task(there.call("slowly", answers, asked.request_state))
         await until((tmp_path / "held-slow").exists)
         await until(lambda: "a claim was lost" in caplog.text)

@@ -13,14 +13,12 @@ import pytest
 from core.protocol import CAPABILITIES_KEY, LATEST, VERSION_KEY
 from tests.calling import Pause, accept, ask, asked, call, ended, failed, got, refused
 from tests.clock import move
-from tests.conversation import rows
 from tests.served import ASKING, Served, error, post, post_older, result, serving
+from tests.tables import everything, rows
 
 VECTORS: dict[str, Any] = json.loads(
     (Path(__file__).parent / "vectors.json").read_text(encoding="utf-8")
 )
-
-STORIES = Path(__file__).parent / "agents" / "langgraph.json"
 
 
 @pytest.fixture
@@ -514,24 +512,8 @@ def test_neither_answers_nor_states_nor_context_are_stored_or_logged(
     refused = {next(iter(questions)): accept(response=["planted-wrong"])}
     call(here, "region", inputResponses=refused, requestState=state)
     here.stop()
-    stored = _everything(database)
+    stored = everything(database)
     for secret in ("planted-context", "planted-wrong", state, state.split(".")[1]):
         assert secret not in stored
         assert secret not in here.log()
     assert "planted-answer" not in here.log()
-
-
-def _everything(database: str) -> str:
-    """Every row of every table but those of settled outcomes, as text."""
-    import psycopg
-    from psycopg import sql
-
-    texts: list[str] = []
-    with psycopg.connect(database) as connection:
-        tables = connection.execute(
-            "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'"
-        ).fetchall()
-        for (table,) in tables:
-            found = connection.execute(sql.SQL("SELECT * FROM {}").format(sql.Identifier(table)))
-            texts += [str(row) for row in found]
-    return "\n".join(texts)

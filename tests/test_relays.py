@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from agents import calendar, greeter
 from core.cannot_ask import PREFIX, CannotAsk
 from core.errors import InvalidParams
-from core.questions import Missing, Pending, Resume, Round, ask, read
+from core.questions import Missing, Pending, ask, read
 from core.relays import LONGEST_URL, check_url, relayed
 from tests import strategies
-from tests.dialogue import Dialogue, accept
+from tests.calling import accept
+from tests.dialogue import Dialogue, resumed
 
 VECTORS: dict[str, Any] = json.loads(
     (Path(__file__).parent / "vectors.json").read_text(encoding="utf-8")
@@ -47,12 +48,6 @@ def relay(*requests: Any, id: str = "1", path: str = "", **extra: Any) -> Pendin
 def mapped(**requests: Any) -> Pending:
     value = {"type": "mcp_elicitation", "requests": requests}
     return Pending(id="1", value=value, schema=None)
-
-
-def resumed(round: Round, responses: dict[str, Any]) -> dict[str, Any]:
-    reading = read(round, responses)
-    assert isinstance(reading, Resume)
-    return reading.values
 
 
 def refusal(pending: Pending) -> str:

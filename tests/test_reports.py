@@ -22,8 +22,8 @@ from tests.calling import (
     got,
     refused,
 )
-from tests.conversation import rows
 from tests.served import ASKING, Served, error, post_older, serving
+from tests.tables import rows
 
 MISMATCH = "Form content does not match requestedSchema"
 DECLINED = "The request for input was declined."

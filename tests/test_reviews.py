@@ -17,7 +17,8 @@ from core.cannot_ask import PREFIX, CannotAsk
 from core.errors import InvalidParams
 from core.questions import Ended, Pending, Resume, Round, ask, read
 from tests import scripted, strategies
-from tests.dialogue import Dialogue, accept
+from tests.calling import accept
+from tests.dialogue import Dialogue
 
 VECTORS: dict[str, Any] = json.loads(
     (Path(__file__).parent / "vectors.json").read_text(encoding="utf-8")

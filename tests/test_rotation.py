@@ -20,9 +20,9 @@ from handler.secrets_manager import FRESH, RECENT, Secrets
 from tests.agents.journal import noted
 from tests.conversation import until
 from tests.in_process import Deployment, deployment
+from tests.lambdas import Context
 from tests.projects import Write
 from tests.served import KEY, post, result, serving
-from tests.test_lambdas import Context
 from tests.vault import Vault
 
 pytestmark = [pytest.mark.anyio, pytest.mark.direct]
@@ -30,14 +30,6 @@ pytestmark = [pytest.mark.anyio, pytest.mark.direct]
 AGENTS = """
     from tests.agents.sandboxed import lingers
 """
-
-
-@pytest.fixture
-def aws(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> Vault:
-    """The vault, with this process as the function that reads from it."""
-    for name, value in vault.environ.items():
-        monkeypatch.setenv(name, value)
-    return vault
 
 
 class Roles:

@@ -1,7 +1,6 @@
 """Rounds: what runs, what is stored and what is told, request by request, on a real database."""
 
 import json
-from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
@@ -10,26 +9,12 @@ import pytest
 from core.cannot_ask import BREAKPOINT, PREFIX
 from core.errors import InvalidParams, InvalidRequestState, MissingCapability
 from core.rounds import CANNOT_ANSWER, OTHER_ANSWERS
-from tests.conversation import Instance, accept, catalog, instance, rows, said
+from tests.conversation import Instance, accept, catalog, instance, messages, said
+from tests.tables import LANGGRAPHS, OURS, rows
 
 pytestmark = pytest.mark.anyio
 
-NOTHING = dict.fromkeys(
-    (
-        "intermezzo_calls",
-        "intermezzo_rounds",
-        "checkpoints",
-        "checkpoint_blobs",
-        "checkpoint_writes",
-    ),
-    0,
-)
-
-
-@pytest.fixture
-async def here(database: str, tmp_path: Path) -> AsyncGenerator[Instance]:
-    async with instance(database, tmp_path) as one:
-        yield one
+NOTHING = dict.fromkeys((*OURS, *LANGGRAPHS), 0)
 
 
 async def test_a_call_that_never_asks_leaves_no_row(here: Instance, database: str) -> None:
@@ -88,7 +73,7 @@ async def test_other_answers_to_a_settled_round_are_refused(here: Instance) -> N
 
 async def test_several_questions_are_asked_in_one_round(here: Instance) -> None:
     asked = await here.asks("pair")
-    assert sorted(r["params"]["message"] for r in asked.requests.values()) == ["Left?", "Right?"]
+    assert sorted(messages(asked)) == ["Left?", "Right?"]
     result = await here.ends("pair", accept(asked, Left="l", Right="r"), asked.request_state)
     assert '["left=l","right=r"]' in said(result)
     assert here.ran() == {"left?": 2, "right?": 2, "left": 1, "right": 1}
@@ -187,7 +172,7 @@ async def test_an_agent_that_fails_ends_the_call_without_telling_its_inside(
 
 async def test_two_equal_questions_of_a_fan_out_share_a_key_and_one_answer(here: Instance) -> None:
     asked = await here.asks("fanned")
-    assert sorted(r["params"]["message"] for r in asked.requests.values()) == ["Item c?", "Item x?"]
+    assert sorted(messages(asked)) == ["Item c?", "Item x?"]
     result = await here.ends(
         "fanned", accept(asked, **{"Item c": "C", "Item x": "X"}), asked.request_state
     )
@@ -197,7 +182,7 @@ async def test_two_equal_questions_of_a_fan_out_share_a_key_and_one_answer(here:
 async def test_a_node_that_asks_twice_asks_in_two_rounds(here: Instance) -> None:
     first = await here.asks("twice")
     second = await here.asks("twice", accept(first, Name="Ada"), first.request_state)
-    assert [r["params"]["message"] for r in second.requests.values()] == ["Colour?"]
+    assert messages(second) == ["Colour?"]
     result = await here.ends("twice", accept(second, Colour="red"), second.request_state)
     assert '["Ada=red"]' in said(result)
 
@@ -207,10 +192,10 @@ async def test_a_subgraph_asks_one_question_after_the_other_beside_its_siblings(
     here: Instance, agent: str
 ) -> None:
     first = await here.asks(agent)
-    assert sorted(r["params"]["message"] for r in first.requests.values()) == ["Inner A?", "Right?"]
+    assert sorted(messages(first)) == ["Inner A?", "Right?"]
     answers = accept(first, **{"Inner A": "a", "Right": "r"})
     second = await here.asks(agent, answers, first.request_state)
-    assert [r["params"]["message"] for r in second.requests.values()] == ["Inner B?"]
+    assert messages(second) == ["Inner B?"]
     result = await here.ends(agent, accept(second, **{"Inner B": "b"}), second.request_state)
     for answer in ("right=r", "inner_first=a", "inner_second=b"):
         assert said(result).count(answer) == 1

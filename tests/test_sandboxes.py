@@ -5,9 +5,9 @@ import base64
 import json
 import shutil
 import time
-from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +18,27 @@ from mcp import Client, types
 from mcp.client import ClientRequestContext
 
 from core.catalog import BUILT, Catalog, build
-from core.protocol import LATEST
 from core.rounds import NOTHING_KEPT
 from handler.lambdas import MARGIN
+from tests.agents.journal import noted
 from tests.artifacts import environ
-from tests.gateways import GATEWAYS, Gateway, HttpRequest, behind, http_api, passed_on, shape
+from tests.calling import retry
+from tests.gateways import (
+    GATEWAYS,
+    Gateway,
+    behind,
+    call,
+    http_api,
+    request,
+    result,
+    shape,
+)
+from tests.lambdas import ADA, GREETER
 from tests.runtime_api import Code, Function, FunctionError, Sandbox
-from tests.served import CHECKOUT, KEY, META
+from tests.served import CHECKOUT, KEY
 from tests.sessions import Sessions
+from tests.tables import rows
 from tests.vault import Vault
-
-ADA = {"user_name": {"action": "accept", "content": {"name": "Ada"}}}
 
 ANSWERS: dict[str, Any] = {
     "What is your name?": {"name": "Ada"},
@@ -61,63 +71,23 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+def agents(code: Code, database: str, project: Path) -> Iterator[Function]:
+    """A function with the tests' agents."""
+    with Function(code, environ(database, config=project)) as deployed:
+        yield deployed
+
+
+@pytest.fixture
 def journal(tmp_path: Path) -> Path:
     folder = tmp_path / "journal"
     folder.mkdir()
     return folder
 
 
-def request(method: str, *, headers: dict[str, str] | None = None, **params: Any) -> HttpRequest:
-    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"_meta": META, **params}}
-    named = {"Mcp-Name": params["name"]} if "name" in params else {}
-    sent = {
-        "Content-Type": "application/json",
-        "MCP-Protocol-Version": LATEST,
-        "Mcp-Method": method,
-        **named,
-        **(headers or {}),
-    }
-    return HttpRequest(
-        method="POST", path="/mcp", query="", headers=list(sent.items()), body=_encoded(body)
-    )
-
-
-def _encoded(body: Any) -> bytes:
-    return json.dumps(body).encode()
-
-
-def call(function: Function, name: str, **params: Any) -> dict[str, Any]:
-    """The JSON-RPC response to a call of a tool."""
-    params = {"name": name, "arguments": {}, **params}
-    event = http_api(request("tools/call", headers=None, **params))
-    status, headers, body = passed_on(function, event)
-    assert status in (200, 400), (status, body, function.log())
-    assert dict(headers)["content-type"] == "application/json"
-    return json.loads(body)
-
-
-def result(function: Function, name: str, **params: Any) -> dict[str, Any]:
-    response = call(function, name, **params)
-    assert "result" in response, response
-    return response["result"]
-
-
-def accepted(asked: dict[str, Any], value: Any) -> dict[str, Any]:
-    """The answers to a round of text questions, and its state."""
-    answer = {"action": "accept", "content": {"response": value}}
-    answers = dict.fromkeys(asked["inputRequests"], answer)
-    return {"inputResponses": answers, "requestState": asked["requestState"]}
-
-
 def two_rounds(function: Function) -> str:
     asked = result(function, "greeter")
     ended = result(function, "greeter", inputResponses=ADA, requestState=asked["requestState"])
     return ended["content"][0]["text"]
-
-
-def ran(journal: Path) -> Counter[str]:
-    """How often each node ran."""
-    return Counter((journal / "ran").read_text().split())
 
 
 async def _answer(
@@ -178,9 +148,7 @@ def test_a_body_may_come_in_base64_and_an_answer_never_does(
 ) -> None:
     typed = {"Content-Type": "application/json; charset=utf-8", "Cookie": "a=1; b=2"}
     plain = request("tools/list", headers=typed)
-    encoded = HttpRequest(
-        method="POST", path="/mcp", query="a=b", headers=plain.headers, body=plain.body, base64=True
-    )
+    encoded = replace(plain, query="a=b", base64=True)
     assert base64.b64decode(gateway(encoded)["body"]) == plain.body
     answers = [function.invoke(gateway(each)) for each in (plain, encoded)]
     assert answers[0]["body"] == answers[1]["body"]
@@ -242,24 +210,23 @@ def test_nothing_is_left_at_work_in_a_frozen_sandbox(function: Function, databas
 
 
 def test_a_retry_finishes_what_a_deadline_killed_in_the_middle_of_a_resume(
-    code: Code, database: str, project: Path, journal: Path
+    agents: Function, journal: Path
 ) -> None:
     arguments = {"arguments": {"journal": str(journal)}}
-    with Function(code, environ(database, config=project)) as deployed:
-        asked = result(deployed, "stalls", **arguments)
-        answers = accepted(asked, "yes")
-        deployed.seconds = MARGIN + 2.0
-        (journal / "hold-stall").touch()
-        event = http_api(request("tools/call", name="stalls", **arguments, **answers))
-        with pytest.raises(FunctionError, match=r"Sandbox\.Timedout"):
-            deployed.invoke(event)
-        assert not deployed.sandboxes[0].alive
-        (journal / "hold-stall").unlink()
-        deployed.seconds = 29.0
-        ended = result(deployed, "stalls", **arguments, **answers)
-        assert len(deployed.sandboxes) == 2
+    asked = result(agents, "stalls", **arguments)
+    answers = retry(asked, response="yes")
+    agents.seconds = MARGIN + 2.0
+    (journal / "hold-stall").touch()
+    event = http_api(request("tools/call", name="stalls", **arguments, **answers))
+    with pytest.raises(FunctionError, match=r"Sandbox\.Timedout"):
+        agents.invoke(event)
+    assert not agents.sandboxes[0].alive
+    (journal / "hold-stall").unlink()
+    agents.seconds = 29.0
+    ended = result(agents, "stalls", **arguments, **answers)
+    assert len(agents.sandboxes) == 2
     assert '["ask=yes","charge","stalled"]' in ended["content"][0]["text"]
-    assert ran(journal) == {"ask?": 2, "ask": 1, "charge": 1, "stall?": 2, "stall": 1}
+    assert noted(journal) == {"ask?": 2, "ask": 1, "charge": 1, "stall?": 2, "stall": 1}
 
 
 def test_a_first_call_is_stopped_before_its_deadline_and_keeps_nothing(
@@ -272,52 +239,48 @@ def test_a_first_call_is_stopped_before_its_deadline_and_keeps_nothing(
         assert deployed.sandboxes[0].alive
     assert ended["isError"]
     assert ended["content"][0]["text"] == NOTHING_KEPT
-    with psycopg.connect(database) as connection:
-        assert connection.execute("SELECT FROM intermezzo_calls").rowcount == 0
-        assert connection.execute("SELECT FROM checkpoints").rowcount == 0
+    assert set(rows(database).values()) == {0}
 
 
 def test_a_resume_is_stopped_before_its_deadline_and_its_retry_finishes_it(
-    code: Code, database: str, project: Path, journal: Path
+    agents: Function, journal: Path
 ) -> None:
     arguments = {"arguments": {"journal": str(journal)}}
-    with Function(code, environ(database, config=project)) as deployed:
-        asked = result(deployed, "lingers", **arguments)
-        answers = accepted(asked, "yes")
-        deployed.seconds = MARGIN + 2.0
-        (journal / "hold-slow").touch()
-        error = call(deployed, "lingers", **arguments, **answers)["error"]
-        assert error["code"] == 1001
-        assert "Send the same request again" in error["message"]
-        assert deployed.sandboxes[0].alive
-        (journal / "hold-slow").unlink()
-        started = time.monotonic()
-        ended = result(deployed, "lingers", **arguments, **answers)
-        assert time.monotonic() - started < 1.5, "the claim was given back, nobody waits for it"
+    asked = result(agents, "lingers", **arguments)
+    answers = retry(asked, response="yes")
+    agents.seconds = MARGIN + 2.0
+    (journal / "hold-slow").touch()
+    error = call(agents, "lingers", **arguments, **answers)["error"]
+    assert error["code"] == 1001
+    assert "Send the same request again" in error["message"]
+    assert agents.sandboxes[0].alive
+    (journal / "hold-slow").unlink()
+    started = time.monotonic()
+    ended = result(agents, "lingers", **arguments, **answers)
+    assert time.monotonic() - started < 1.5, "the claim was given back, nobody waits for it"
     assert '["ask=yes","charge","lingered"]' in ended["content"][0]["text"]
-    assert ran(journal) == {"ask?": 2, "ask": 1, "charge": 1, "linger?": 2, "linger": 1}
+    assert noted(journal) == {"ask?": 2, "ask": 1, "charge": 1, "linger?": 2, "linger": 1}
 
 
 def test_the_claim_of_a_sync_node_past_its_deadline_lapses_and_a_retry_finishes_the_work(
-    code: Code, database: str, project: Path, journal: Path
+    agents: Function, journal: Path
 ) -> None:
     """Nothing can stop its thread, which is frozen with its process: its claim stays with it."""
     arguments = {"arguments": {"journal": str(journal)}}
-    with Function(code, environ(database, config=project)) as deployed:
-        asked = result(deployed, "lingers", **arguments)
-        answers = accepted(asked, "yes")
-        deployed.seconds = MARGIN + 2.0
-        (journal / "hold-ask").touch()
-        codes = [call(deployed, "lingers", **arguments, **answers)["error"]["code"]]
-        (journal / "hold-ask").unlink()
-        ended: dict[str, Any] = {}
-        while not ended and len(codes) < 5:
-            response = call(deployed, "lingers", **arguments, **answers)
-            ended = response.get("result", {})
-            codes += [response["error"]["code"]] if "error" in response else []
+    asked = result(agents, "lingers", **arguments)
+    answers = retry(asked, response="yes")
+    agents.seconds = MARGIN + 2.0
+    (journal / "hold-ask").touch()
+    codes = [call(agents, "lingers", **arguments, **answers)["error"]["code"]]
+    (journal / "hold-ask").unlink()
+    ended: dict[str, Any] = {}
+    while not ended and len(codes) < 5:
+        response = call(agents, "lingers", **arguments, **answers)
+        ended = response.get("result", {})
+        codes += [response["error"]["code"]] if "error" in response else []
     assert set(codes) == {1001}
     assert '["ask=yes","charge","lingered"]' in ended["content"][0]["text"]
-    assert ran(journal)["charge"] == 1
+    assert noted(journal)["charge"] == 1
 
 
 def test_a_setting_stops_a_run_before_a_gateway_gives_up(
@@ -334,20 +297,19 @@ def test_a_setting_stops_a_run_before_a_gateway_gives_up(
 
 @pytest.mark.parametrize("size", [3_500_000, 7_000_000])
 def test_a_result_that_lambda_would_not_pass_on_is_an_error_result_for_good(
-    code: Code, database: str, project: Path, journal: Path, size: int
+    agents: Function, journal: Path, size: int
 ) -> None:
     arguments = {"arguments": {"journal": str(journal)}}
-    with Function(code, environ(database, config=project)) as deployed:
-        asked = result(deployed, "grows", **arguments)
-        answers = accepted(asked, str(size))
-        ended = result(deployed, "grows", **arguments, **answers)
-        again = result(deployed, "grows", **arguments, **answers)
-        assert [sandbox.alive for sandbox in deployed.sandboxes] == [True]
+    asked = result(agents, "grows", **arguments)
+    answers = retry(asked, response=str(size))
+    ended = result(agents, "grows", **arguments, **answers)
+    again = result(agents, "grows", **arguments, **answers)
+    assert [sandbox.alive for sandbox in agents.sandboxes] == [True]
     assert ended == again
     assert ended.get("isError", False) == (size > 6_000_000)
     if size > 6_000_000:
         assert "too large" in ended["content"][0]["text"]
-    assert ran(journal) == {"grow?": 2, "grow": 1}
+    assert noted(journal) == {"grow?": 2, "grow": 1}
 
 
 def test_an_answer_that_is_too_large_for_another_reason_is_an_error_and_ends_no_sandbox(
@@ -356,10 +318,8 @@ def test_an_answer_that_is_too_large_for_another_reason_is_an_error_and_ends_no_
     body = {"jsonrpc": "2.0", "id": '"' * 1_900_000, "method": "ping"}
     headers = [("Content-Type", "application/json")]
     for _ in range(2):
-        event = http_api(
-            HttpRequest(method="POST", path="/mcp", query="", headers=headers, body=_encoded(body))
-        )
-        answer = function.invoke(event)
+        sent = replace(request("ping"), headers=headers, body=json.dumps(body).encode())
+        answer = function.invoke(http_api(sent))
         assert answer["statusCode"] == 200
         assert json.loads(answer["body"])["error"]["message"] == "The answer is too large."
     assert [sandbox.invocations for sandbox in function.sandboxes] == [2]
@@ -407,7 +367,7 @@ def test_a_snapshot_holds_nothing_that_is_open_drawn_or_signed(
         assert sandbox.restored
         assert sessions.cut() == 0
         assert vault.requests == []
-        event = http_api(request("tools/call", headers=None, name="greeter", arguments={}))
+        event = http_api(request("tools/call", **GREETER))
         assert "input_required" in sandbox.invoke(event, 29)["body"]
     finally:
         sandbox.close()

@@ -5,7 +5,7 @@ own saver from the start. At every pause LangGraph's saver reads both threads, a
 """
 
 import operator
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -20,7 +20,7 @@ from langgraph.channels.delta import DeltaChannel
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-from langgraph.graph import START, StateGraph
+from langgraph.graph import StateGraph
 from langgraph.types import Command, StateSnapshot, interrupt
 from psycopg import AsyncConnection
 from psycopg.rows import DictRow, dict_row
@@ -31,6 +31,7 @@ from core.gate import Gate
 from core.records import Asking, Claim
 from core.saver import CallSaver, CallState
 from core.store import Store
+from tests.agents.stories import line, merge
 
 pytestmark = pytest.mark.anyio
 
@@ -46,10 +47,6 @@ class Model(BaseModel):
 @dataclass
 class Point:
     x: int
-
-
-def merge(state: list[Any], updates: Sequence[Any]) -> list[Any]:
-    return [*state, *(each for update in updates for each in update)]
 
 
 class Plain(TypedDict, total=False):
@@ -104,16 +101,6 @@ def asks(name: str) -> Node:
     return node
 
 
-def line(schema: Any, **nodes: Node) -> StateGraph[Any]:
-    graph = StateGraph(schema)
-    previous = START
-    for name, node in nodes.items():
-        graph.add_node(name, node)
-        graph.add_edge(previous, name)
-        previous = name
-    return graph
-
-
 def nested() -> StateGraph[Any]:
     inner = line(Plain, deep1=asks("deep1"), deep2=asks("deep2")).compile()
     graph = line(Plain, before=step("before"), inner=inner, after=asks("after"))
@@ -139,13 +126,6 @@ GRAPHS: dict[str, Callable[[], StateGraph[Any]]] = {
 }
 
 serde = JsonPlusSerializer(allowed_msgpack_modules=[Model, Point, Colour])
-
-
-@pytest.fixture
-async def store(database: str) -> AsyncGenerator[Store]:
-    opened = Store(database)
-    yield opened
-    await opened.close()
 
 
 async def stored_by_langgraph(

@@ -18,8 +18,9 @@ import pytest
 from core.errors import InvalidParams, MissingCapability
 from core.store import RENEW, Store
 from core.sweeper import BATCH, sweep
-from tests.conversation import Instance, accept, instance, rows
-from tests.crowd import TABLES, Plans, copy_calls, explained, hear
+from tests.conversation import Instance, accept, instance
+from tests.crowd import Plans, copy_calls, explained, hear
+from tests.tables import LANGGRAPHS, OURS, execute, rows
 
 pytestmark = [pytest.mark.anyio, pytest.mark.direct]
 
@@ -72,17 +73,11 @@ def pause_one(database: str, folder: Path) -> None:
 def crowd(module_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A database in which that many calls wait, and of which nobody has made statistics."""
     pause_one(module_database, tmp_path_factory.mktemp("crowd"))
-    with psycopg.connect(module_database, autocommit=True) as connection:
-        for table in ("intermezzo_calls", *TABLES):
-            connection.execute(f"ALTER TABLE {table} SET (autovacuum_enabled = off)".encode())
+    for table in (*OURS, *LANGGRAPHS):
+        execute(module_database, f"ALTER TABLE {table} SET (autovacuum_enabled = off)")
     copy_calls(module_database, CALLS)
     with explained(module_database):
         yield module_database
-
-
-def analyze(database: str) -> None:
-    with psycopg.connect(database, autocommit=True) as connection:
-        connection.execute("ANALYZE")
 
 
 @pytest.mark.parametrize("analyzed", [False, True])
@@ -91,7 +86,7 @@ async def test_the_sweep_takes_batches_that_are_all_alike(
 ) -> None:
     """Also before PostgreSQL knows anything of the tables, as after a restore."""
     if analyzed:
-        await asyncio.to_thread(analyze, crowd)
+        await asyncio.to_thread(execute, crowd, "ANALYZE")
     expired = CALLS // 20
     with psycopg.connect(crowd, autocommit=True) as connection:
         connection.execute(
@@ -113,7 +108,7 @@ async def test_the_sweep_takes_batches_that_are_all_alike(
     assert max(deletions) < BATCH * 100
     assert rows(crowd)["intermezzo_calls"] == kept["intermezzo_calls"] - expired
     with psycopg.connect(crowd) as connection:
-        for table in TABLES[1:]:
+        for table in LANGGRAPHS:
             orphans = connection.execute(
                 f"SELECT count(*) FROM {table} AS t LEFT JOIN intermezzo_calls AS c"
                 " ON c.id = t.thread_id::uuid WHERE c.id IS NULL".encode()
@@ -127,7 +122,7 @@ async def test_every_statement_goes_by_an_index(crowd: str, tmp_path: Path) -> N
         heard = plans.taken()
         assert len(heard.texts) > 15, "the plans are told"
         assert heard.scanned == []
-    await asyncio.to_thread(analyze, crowd)
+    await asyncio.to_thread(execute, crowd, "ANALYZE")
     async with listening(crowd, tmp_path) as (here, plans):
         await everything(here)
         assert plans.taken().scanned == []
@@ -141,7 +136,7 @@ async def test_requests_touch_as_many_pages_as_with_few_calls(
     pages: list[int] = []
     with explained(database):
         for place in (database, crowd):
-            await asyncio.to_thread(analyze, place)
+            await asyncio.to_thread(execute, place, "ANALYZE")
             async with listening(place, tmp_path) as (here, plans):
                 await everything(here)
                 plans.taken()  # the first time reads the catalogue too

@@ -16,9 +16,9 @@ from handler.lambdas import Process
 from handler.secrets_manager import FRESH, Credentials, SecretError, Secrets, read, sign
 from handler.settings import Settings, SettingsError
 from tests.artifacts import environ
+from tests.gateways import http_api, request
+from tests.lambdas import ADA, GREETER, Context, call, result, starting, two_rounds
 from tests.runtime_api import Code, Function
-from tests.served import EXAMPLES
-from tests.test_lambdas import ADA, Context, call, http_api, message, result, two_rounds
 from tests.vault import ARN, Vault
 
 NOW = datetime(2026, 7, 28, 12, 0, tzinfo=UTC)
@@ -60,25 +60,17 @@ class _Signer(botocore.auth.SigV4Auth):
 
 
 @pytest.fixture
-def process(database: str, vault: Vault, monkeypatch: pytest.MonkeyPatch) -> Iterator[Process]:
+def process(database: str, aws: Vault) -> Iterator[Process]:
     """An execution environment whose settings are all secrets."""
-    for name, value in vault.environ.items():
-        monkeypatch.setenv(name, value)
-    started = Process(
-        {
-            "DATABASE_URL": vault.keep("database", database),
-            "REQUEST_STATE_KEYS": vault.keep("keys", make_key()),
-            "INTERMEZZO_CONFIG": str(EXAMPLES),
-        }
-    )
-    yield started
-    started.close()
+    keys = aws.keep("keys", make_key())
+    with starting(aws.keep("database", database), REQUEST_STATE_KEYS=keys) as started:
+        yield started
 
 
 def test_discover_and_lists_and_refusals_read_no_secret(process: Process, vault: Vault) -> None:
-    for body in (message("server/discover"), message("tools/list")):
-        result(process.endpoint(http_api(body), Context()))
-    process.endpoint(http_api(message("unknown")), Context())
+    for method in ("server/discover", "tools/list"):
+        result(process.endpoint(http_api(request(method)), Context()))
+    process.endpoint(http_api(request("unknown")), Context())
     assert vault.requests == []
 
 
@@ -106,13 +98,8 @@ def test_a_rotated_key_is_taken_up_and_open_calls_go_on(
     ended = call(process, inputResponses=ADA, requestState=asked["requestState"])
     assert ended["content"][0]["text"] == '{"greeting":"Hello, Ada!"}'
     vault.keep("keys", old)
-    refused = message(
-        "tools/call",
-        name="greeter",
-        arguments={},
-        inputResponses=ADA,
-        requestState=rotated["requestState"],
-    )
+    state = rotated["requestState"]
+    refused = request("tools/call", **GREETER, inputResponses=ADA, requestState=state)
     answer = process.endpoint(http_api(refused), Context())
     assert "Invalid or expired requestState" in answer["body"], "another key had made it"
 
@@ -201,10 +188,9 @@ def test_the_artifact_reads_its_secrets_in_a_sandbox(
         "REQUEST_STATE_KEYS": vault.keep("keys", make_key()),
     }
     with Function(code, {**environ(database), **secrets, **vault.environ}) as deployed:
-        result(deployed.invoke(http_api(message("tools/list"))))
+        result(deployed.invoke(http_api(request("tools/list"))))
         assert vault.requests == []
-        body = message("tools/call", name="greeter", arguments={})
-        asked = result(deployed.invoke(http_api(body)))
+        asked = result(deployed.invoke(http_api(request("tools/call", **GREETER))))
         log = deployed.log()
     assert asked["resultType"] == "input_required"
     assert not any(secret in log for secret in vault.secrets.values())

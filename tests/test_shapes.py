@@ -1,7 +1,6 @@
 """Graphs of the shapes that people write: each question once, each answer to its own question."""
 
 import json
-from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +11,9 @@ from langgraph.types import Command
 from core.errors import InvalidParams
 from core.protocol import InputRequired
 from tests.agents import shapes
-from tests.conversation import Instance, accept, instance, said
+from tests.conversation import Instance, accept, instance, messages, said
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-async def here(database: str, tmp_path: Path) -> AsyncGenerator[Instance]:
-    async with instance(database, tmp_path) as one:
-        yield one
-
-
-def messages(asked: InputRequired) -> list[str]:
-    return [request["params"]["message"] for request in asked.requests.values()]
 
 
 async def test_an_entrypoint_asks_once_and_its_finished_tasks_do_not_run_again(

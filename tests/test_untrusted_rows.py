@@ -7,7 +7,6 @@ import ast
 import json
 import pickle
 import subprocess
-from collections.abc import AsyncGenerator
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
@@ -21,12 +20,6 @@ from core.protocol import ToolResult
 from tests.conversation import Instance, accept, instance, said
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-async def here(database: str, tmp_path: Path) -> AsyncGenerator[Instance]:
-    async with instance(database, tmp_path) as one:
-        yield one
 
 
 def told(result: ToolResult) -> dict[str, str]:

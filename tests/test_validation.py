@@ -2,13 +2,12 @@
 
 import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from threading import Thread
 from typing import Any
 
 import pytest
 
 from core.validation import Check, Unusable, follow
+from tests.listening import Handler, listening
 
 
 @pytest.fixture
@@ -16,19 +15,13 @@ def visits() -> Iterator[tuple[str, list[str]]]:
     """The address of a server on this machine, and what was fetched from it."""
     fetched: list[str] = []
 
-    class Handler(BaseHTTPRequestHandler):
+    class Serve(Handler):
         def do_GET(self) -> None:
             fetched.append(self.path)
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(b"{}")
+            self.answer(200, b"{}")
 
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/schema.json", fetched
-        server.shutdown()
-        thread.join()
+    with listening(Serve) as url:
+        yield f"{url}/schema.json", fetched
 
 
 def test_a_reference_to_another_document_is_never_fetched(visits: tuple[str, list[str]]) -> None:

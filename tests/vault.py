@@ -1,13 +1,13 @@
 """A Secrets Manager of the tests' own: it answers signed requests from what a test puts in it."""
 
 import json
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+
+from tests.listening import Handler, listening
 
 ARN = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:"
 
@@ -58,11 +58,10 @@ class Vault:
 
 @pytest.fixture
 def vault() -> Iterator[Vault]:
-    class Serve(BaseHTTPRequestHandler):
+    class Serve(Handler):
         def do_POST(self) -> None:
             here.requests.append(dict(self.headers.items()))
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            self._send(*here.answer(body))
+            self._send(*here.answer(json.loads(self.sent())))
 
         def do_GET(self) -> None:
             here.credentials = self.headers["Authorization"]
@@ -71,21 +70,17 @@ def vault() -> Iterator[Vault]:
         def _send(self, status: int, content: Any) -> None:
             if here.raw:
                 self.wfile.write(here.raw)
-                return
-            body = json.dumps(content).encode()
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            else:
+                self.answer(status, json.dumps(content).encode())
 
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
+    with listening(Serve) as url:
+        here = Vault(url=url)
+        yield here
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Serve)
-    here = Vault(url=f"http://127.0.0.1:{server.server_port}")
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    yield here
-    server.shutdown()
-    thread.join(10)
-    server.server_close()
+
+@pytest.fixture
+def aws(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> Vault:
+    """The vault, with this process as the function that reads from it."""
+    for name, value in vault.environ.items():
+        monkeypatch.setenv(name, value)
+    return vault

@@ -1,7 +1,6 @@
 """Graphs that use what LangGraph has besides plain nodes, each with several rounds of questions."""
 
 import asyncio
-from collections.abc import Sequence
 from typing import Annotated, Any, NotRequired
 
 from langgraph.cache.memory import InMemoryCache
@@ -24,17 +23,7 @@ from typing_extensions import TypedDict
 
 from tests.agents.journal import ran
 from tests.agents.shapes import Wanted
-from tests.agents.stories import State, append, asking, chain, working
-
-
-def line(schema: Any, **nodes: Any) -> StateGraph[Any]:
-    graph = StateGraph(schema)
-    previous = START
-    for name, node in nodes.items():
-        graph.add_node(name, node)
-        graph.add_edge(previous, name)
-        previous = name
-    return graph
+from tests.agents.stories import Item, State, append, asking, chain, fan, line, merge, working
 
 
 def attempts(journal: str, name: str) -> int:
@@ -45,10 +34,6 @@ def attempts(journal: str, name: str) -> int:
 
 
 # Channels whose value is spread over a chain of checkpoints.
-
-
-def merge(state: list[Any], updates: Sequence[Any]) -> list[Any]:
-    return [*state, *(each for update in updates for each in update)]
 
 
 class Delta(TypedDict):
@@ -94,15 +79,6 @@ delta_remembered = line(Delta, one=_delta_memory, w=delta_asking("W"), two=_delt
 
 
 # Fan-outs, jumps, joins.
-
-
-class Item(TypedDict):
-    journal: str
-    name: str
-
-
-def fan(state: State) -> list[Send]:
-    return [Send("item", {"journal": state["journal"], "name": name}) for name in "abc"]
 
 
 def item(state: Item) -> dict[str, Any]:

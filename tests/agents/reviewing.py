@@ -11,9 +11,7 @@ from typing import Any, Literal
 
 from langchain.agents import create_agent  # pyright: ignore[reportUnknownVariableType] - generics
 from langchain.agents.middleware import HumanInTheLoopMiddleware, ToolRetryMiddleware
-from langchain_core.callbacks import CallbackManagerForLLMRun
-from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.messages import AIMessage, BaseMessage, ToolCall
 from langchain_core.tools import StructuredTool, tool
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
@@ -21,7 +19,7 @@ from langgraph.runtime import get_runtime
 from langgraph.types import interrupt
 
 from tests.agents.journal import ran
-from tests.scripted import ScriptedModel
+from tests.scripted import ProposingModel
 
 
 @dataclass
@@ -95,22 +93,8 @@ GATES: dict[str, Any] = {
 }
 
 
-class Proposing(ScriptedModel):
-    """Proposes the calls that the human message lists, and then has nothing to add."""
-
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        done = any(isinstance(message, ToolMessage) for message in messages)
-        reply = AIMessage("Done.") if done else AIMessage("", tool_calls=proposed(messages))
-        return ChatResult(generations=[ChatGeneration(message=reply)])
-
-
 def proposed(messages: Sequence[BaseMessage]) -> list[ToolCall]:
+    """The calls that the human message lists."""
     calls: list[tuple[str, dict[str, Any]]] = json.loads(str(messages[0].content))
     return [
         ToolCall(name=name, args=args, id=str(n), type="tool_call")
@@ -118,11 +102,18 @@ def proposed(messages: Sequence[BaseMessage]) -> list[ToolCall]:
     ]
 
 
+MODEL = ProposingModel(proposed=proposed)
+
+
 def reviewed(mode: Literal["batched", "per_call"]) -> Any:
     tools = [send_email, read_calendar, delete_file, rename_file, run_shell, lookup]
     review: Any = HumanInTheLoopMiddleware(GATES, interrupt_mode=mode)
     return create_agent(
-        Proposing(replies=[]), tools, middleware=[review], context_schema=Desk, name="reviewed"
+        MODEL,
+        tools,
+        middleware=[review],
+        context_schema=Desk,
+        name="reviewed",
     )
 
 
@@ -148,11 +139,11 @@ def log(line: str) -> str:
     return line
 
 
-own_tasks = create_agent(Proposing(replies=[]), [pay, log], context_schema=Desk, name="own_tasks")
+own_tasks = create_agent(MODEL, [pay, log], context_schema=Desk, name="own_tasks")
 """Each call has a task of its own."""
 
 retried = create_agent(
-    Proposing(replies=[]),
+    MODEL,
     [pay, log],
     middleware=[ToolRetryMiddleware(max_retries=2, initial_delay=0.0, jitter=False)],
     context_schema=Desk,

@@ -1,12 +1,11 @@
 """Graphs of the shapes that people write, whose nodes note that they ran."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from langchain.agents import create_agent  # pyright: ignore[reportUnknownVariableType] - generics
 from langchain.agents.middleware import HumanInTheLoopMiddleware
-from langchain_core.callbacks import CallbackManagerForLLMRun
-from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.messages import AIMessage, BaseMessage, ToolCall
 from langchain_core.tools import tool
 from langgraph.func import entrypoint, task
 from langgraph.graph import END, START, MessagesState, StateGraph
@@ -16,7 +15,7 @@ from typing_extensions import TypedDict
 
 from tests.agents.journal import ran
 from tests.agents.stories import State, asking, chain, inner_graph, working
-from tests.scripted import ScriptedModel
+from tests.scripted import ProposingModel
 
 
 class Wanted(TypedDict):
@@ -240,31 +239,21 @@ def look(journal: str) -> str:
     return "free"
 
 
-class Proposing(ScriptedModel):
-    """Proposes two equal mails and a look at the calendar, in the journal that it is told of."""
-
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        journal = str(messages[0].content)
-        calls = [
-            call("send", "1", journal=journal, to="a@example.com"),
-            call("look", "2", journal=journal),
-            call("send", "3", journal=journal, to="a@example.com"),
-        ]
-        done = any(isinstance(message, ToolMessage) for message in messages)
-        reply = AIMessage("Done.") if done else AIMessage("", tool_calls=calls)
-        return ChatResult(generations=[ChatGeneration(message=reply)])
+def mails_and_a_look(messages: Sequence[BaseMessage]) -> list[ToolCall]:
+    """Two equal mails and a look at the calendar, in the journal that the model is told of."""
+    journal = str(messages[0].content)
+    return [
+        call("send", "1", journal=journal, to="a@example.com"),
+        call("look", "2", journal=journal),
+        call("send", "3", journal=journal, to="a@example.com"),
+    ]
 
 
 def reviewing(mode: Any) -> Any:
     """An agent whose mails are reviewed, and whose looks are not."""
     middleware = HumanInTheLoopMiddleware(interrupt_on={"send": True}, interrupt_mode=mode)
-    return create_agent(Proposing(replies=[]), [send, look], middleware=[middleware])
+    model = ProposingModel(proposed=mails_and_a_look)
+    return create_agent(model, [send, look], middleware=[middleware])
 
 
 batched = reviewing("batched")

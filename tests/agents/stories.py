@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, NotRequired
 
@@ -16,6 +17,11 @@ from tests.agents.journal import point, ran
 
 def append(left: list[str], right: list[str]) -> list[str]:
     return left + right
+
+
+def merge(state: list[Any], updates: Sequence[Any]) -> list[Any]:
+    """What a delta channel holds after the updates of a superstep."""
+    return [*state, *(each for update in updates for each in update)]
 
 
 class State(TypedDict):
@@ -47,14 +53,19 @@ def working(name: str) -> Any:
     return node
 
 
-def chain(**nodes: Any) -> StateGraph[Any]:
-    graph = StateGraph(State)
+def line(schema: Any, **nodes: Any) -> StateGraph[Any]:
+    """Nodes that run one after another."""
+    graph = StateGraph(schema)
     previous = START
     for name, node in nodes.items():
         graph.add_node(name, node)
         graph.add_edge(previous, name)
         previous = name
     return graph
+
+
+def chain(**nodes: Any) -> StateGraph[Any]:
+    return line(State, **nodes)
 
 
 def parallel(**nodes: Any) -> StateGraph[Any]:

@@ -1,11 +1,9 @@
 """Agents that do what clients have to cope with: fail, or change their mind."""
 
 from pathlib import Path
-from typing import Annotated
 
 from langgraph.graph import START, StateGraph
 from langgraph.types import interrupt
-from pydantic import Field
 from typing_extensions import TypedDict
 
 
@@ -18,14 +16,6 @@ class Noted(TypedDict):
 
 
 class NotedState(Noted, State):
-    pass
-
-
-class Placed(TypedDict, total=False):
-    region: Annotated[str, Field(json_schema_extra={"x-mcp-header": "Region"})]
-
-
-class PlacedState(Placed, State):
     pass
 
 
@@ -49,10 +39,6 @@ def _ask_once(state: Noted) -> State:
     return {"answer": interrupt("Sure?") if _times(state["folder"]) == 1 else "not asked"}
 
 
-def _place(state: Placed) -> State:
-    return {"answer": state.get("region", "nowhere")}
-
-
 failing = StateGraph(State).add_node("fail", _fail).add_edge(START, "fail").compile()
 fickle = (
     StateGraph(NotedState, input_schema=Noted, output_schema=State)
@@ -69,11 +55,3 @@ forgetful = (
     .compile()
 )
 """Asks only the first time it runs."""
-
-placed = (
-    StateGraph(PlacedState, input_schema=Placed, output_schema=State)
-    .add_node("place", _place)
-    .add_edge(START, "place")
-    .compile()
-)
-"""Takes an argument that a header repeats."""

@@ -10,8 +10,8 @@ from typing import Any
 
 import httpx
 
-from core.protocol import LATEST
-from tests.served import META
+from tests.calling import retry
+from tests.served import message
 from tests.soak.servers import Servers
 
 PATIENCE = 90.0
@@ -74,7 +74,7 @@ class Clients:
         """What a round leads to; now and then it is answered several times at once."""
         copies = random.choice((1, 1, 1, 2, 4))
         results = await asyncio.gather(
-            *(self._answer(call, **_reply(asked, text)) for _ in range(copies))
+            *(self._answer(call, **retry(asked, response=text)) for _ in range(copies))
         )
         for each in results[1:]:
             if each.get("content") != results[0].get("content") or each.get(
@@ -100,20 +100,14 @@ class Clients:
 
     async def _refused(self, call: str, asked: dict[str, Any]) -> None:
         """Another answer to a settled round."""
-        while (message := await self._sent(call, _reply(asked, "other"))) is None:
+        while (message := await self._sent(call, retry(asked, response="other"))) is None:
             pass
         if message.get("error", {}).get("code") not in (-32602, 1001):
             raise Lost(f"another answer was told {message}")
 
     async def _sent(self, call: str, params: dict[str, Any]) -> dict[str, Any] | None:
         arguments = {"call": call, "notes": self.notes}
-        sent = {"_meta": META, "name": "soaked", "arguments": arguments, **params}
-        headers = {
-            "MCP-Protocol-Version": LATEST,
-            "Mcp-Method": "tools/call",
-            "Mcp-Name": "soaked",
-        }
-        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": sent}
+        headers, body = message("tools/call", name="soaked", arguments=arguments, **params)
         try:
             answer = await self.http.post(self.servers.any(), headers=headers, json=body)
         except httpx.TransportError:
@@ -121,11 +115,3 @@ class Clients:
             await asyncio.sleep(0.05)
             return None
         return answer.json()
-
-
-def _reply(asked: dict[str, Any], text: str) -> dict[str, Any]:
-    accepted: dict[str, Any] = {"action": "accept", "content": {"response": text}}
-    return {
-        "inputResponses": dict.fromkeys(asked["inputRequests"], accepted),
-        "requestState": asked["requestState"],
-    }

@@ -15,9 +15,9 @@ from core.store import Store
 from core.sweeper import sweep
 from tests.agents.soaked import NODES
 from tests.clock import move
-from tests.conversation import rows
 from tests.soak.clients import Clients
 from tests.soak.servers import POOL, Servers
+from tests.tables import rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

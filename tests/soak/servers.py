@@ -11,6 +11,7 @@ from pathlib import Path
 import psycopg
 
 from tests.served import CHECKOUT, Served, serving
+from tests.sessions import connections
 
 AGENTS = CHECKOUT / "tests" / "agents" / "soaked.json"
 
@@ -78,13 +79,7 @@ class Servers:
 
     def connections(self) -> int:
         """How many sessions the database has for them."""
-        with psycopg.connect(self.database, autocommit=True) as connection:
-            row = connection.execute(
-                "SELECT count(*) FROM pg_stat_activity"
-                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
-            ).fetchone()
-        assert row is not None
-        return row[0]
+        return connections(self.database)
 
     def measure(self) -> list[float]:
         """What each of them holds now, in MiB; their peaks are noted."""
