@@ -4,7 +4,6 @@ import pytest
 
 from core import account
 from core.account import Account
-from core.request_state import make_key
 from handler.api_keys import SHORTEST, ApiKeys, problems
 from handler.challenge import Challenge
 from handler.credentials import KEY_HEADER as HEADER
@@ -13,7 +12,9 @@ from tests.visits import bearer, visit
 
 pytestmark = pytest.mark.anyio
 
-ADA, NEW_ADA, ROBOT = make_key(), make_key(), make_key()
+ADA, NEW_ADA, ROBOT = (
+    f"{name}-key-0123456789-abcdefghijklmnop" for name in ("ada", "new", "robot")
+)
 KEYS = ApiKeys([f"ada:{ADA}", f"robot:{ROBOT}", f"ada:{NEW_ADA}"], challenge=Challenge())
 
 

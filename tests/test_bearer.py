@@ -72,7 +72,7 @@ async def test_the_principal_is_issuer_subject_and_client() -> None:
 async def test_a_new_token_of_the_same_subject_and_client_is_the_same_principal() -> None:
     source = tokens()
     first = await source.identify(visit(bearer(token(jti="1"))))
-    second = await source.identify(visit(bearer(token(jti="2", exp=int(time.time()) + 60))))
+    second = await source.identify(visit(bearer(token(jti="2", exp=from_now(60)))))
     assert first.principal == second.principal
 
 
@@ -116,8 +116,6 @@ async def test_an_audience_among_others_is_enough() -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"exp": int(time.time()) - 60}, "ExpiredSignatureError"),
-        ({"nbf": int(time.time()) + 120}, "ImmatureSignatureError"),
         ({"aud": "https://other.example.com/mcp"}, "InvalidAudienceError"),
         ({"aud": RESOURCE + "/"}, "InvalidAudienceError"),
         ({"aud": []}, "MissingRequiredClaimError"),
@@ -130,16 +128,29 @@ async def test_an_audience_among_others_is_enough() -> None:
         ({"sub": ""}, "the subject is empty"),
     ],
 )
-async def test_a_token_that_is_not_for_us_or_not_for_now_is_refused(
-    changes: dict[str, Any], reason: str
-) -> None:
+async def test_a_token_that_is_not_for_us_is_refused(changes: dict[str, Any], reason: str) -> None:
     assert await refused(token(**changes)) == reason
 
 
-@pytest.mark.parametrize("changes", [{"exp": -10}, {"nbf": 10}])
-async def test_clocks_may_differ_by_some_seconds(changes: dict[str, int]) -> None:
-    moved: dict[str, Any] = {name: int(time.time()) + by for name, by in changes.items()}
-    assert (await tokens().identify(visit(bearer(token(**moved))))).principal
+def from_now(seconds: int) -> int:
+    return int(time.time()) + seconds
+
+
+@pytest.mark.parametrize(
+    ("claim", "seconds", "reason"),
+    [("exp", -60, "ExpiredSignatureError"), ("nbf", 60, "ImmatureSignatureError")],
+)
+async def test_a_token_that_is_not_for_now_is_refused(
+    claim: str, seconds: int, reason: str
+) -> None:
+    changes: dict[str, Any] = {claim: from_now(seconds)}
+    assert await refused(token(**changes)) == reason
+
+
+@pytest.mark.parametrize(("claim", "seconds"), [("exp", -10), ("nbf", 10)])
+async def test_clocks_may_differ_by_some_seconds(claim: str, seconds: int) -> None:
+    changes: dict[str, Any] = {claim: from_now(seconds)}
+    assert (await tokens().identify(visit(bearer(token(**changes))))).principal
 
 
 @pytest.mark.parametrize("algorithm", ["none", "None", "NONE", "nOnE", ""])
