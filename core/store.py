@@ -510,6 +510,7 @@ class _Pool(AsyncConnectionPool[AsyncConnection[DictRow]]):
         self,
         timeout: float | None = None,  # noqa: ASYNC109 - the pool's own signature
     ) -> AsyncConnection[DictRow]:
+        self._pool.rotate()  # to the front comes what was put back last: its server is warm as well
         while _is_over(connection := await super().getconn(timeout)):
             await connection.close()
             await self.putconn(connection)
