@@ -30,11 +30,12 @@ class Name(StrEnum):
     HAND_EXIT = "hand-made, exit"
     SDK = "SDK"
     FAST = "FastMCP"
+    LEAST = "the least"
     FLOOR = "in process"
 
 
 STORED: Final = (Name.OURS, Name.HAND, Name.HAND_EXIT)
-"""Those that keep a call in PostgreSQL."""
+"""Those that keep a call in PostgreSQL, and serve every agent."""
 
 SERVED: Final = (*STORED, Name.SDK, Name.FAST)
 
@@ -43,6 +44,7 @@ _MODULES: Final[Mapping[Name, tuple[str, ...]]] = {
     Name.HAND_EXIT: ("benchmarks.contestants.handmade", "exit"),
     Name.SDK: ("benchmarks.contestants.sdk",),
     Name.FAST: ("benchmarks.contestants.fast",),
+    Name.LEAST: ("benchmarks.contestants.least",),
 }
 
 

@@ -57,8 +57,8 @@ class Throughput:
 
 
 CASES: Final[Mapping[str, tuple[Name, ...]]] = {
-    "echo": (*SERVED, Name.FLOOR),
-    "greeter": (*SERVED, Name.FLOOR),
+    "echo": (*SERVED, Name.LEAST, Name.FLOOR),
+    "greeter": (*SERVED, Name.LEAST, Name.FLOOR),
     "four": SERVED,
     "pair": SERVED,
     "history": STORED,
@@ -67,10 +67,13 @@ CASES: Final[Mapping[str, tuple[Name, ...]]] = {
     "discover": SERVED,
     "forged": SERVED,
 }
-"""Who is measured in which case: SDK and FastMCP hold no conversation, and only a graph has a
-floor."""
+"""Who is measured in which case: SDK and FastMCP hold no conversation, and the last two know two
+agents."""
 
 _DELAYED: Final = ("echo", "greeter", "four", "replay")
+
+_FAR: Final = (*STORED, Name.LEAST)
+"""Those for whom it matters how far the database is."""
 
 
 def cells(cases: Iterable[str] = CASES) -> list[Cell]:
@@ -81,19 +84,29 @@ def cells(cases: Iterable[str] = CASES) -> list[Cell]:
         for concurrency in CONCURRENCIES
         for delayed in ((False, True) if case in _DELAYED else (False,))
         for name in CASES[case]
-        if not delayed or name in STORED
+        if not delayed or name in _FAR
     ]
 
 
 def measure(database: str, *, chosen: list[Cell], turns: int, seconds: float) -> Throughput:
     """Run so many turns, each of so many seconds a cell."""
     measured = Throughput()
-    with _started(database) as (servers, load, floor):
+    for delayed in (False, True):
+        cells = [cell for cell in chosen if cell.delayed is delayed]
+        _measure(measured, database, cells, turns=turns, seconds=seconds)
+    return Throughput({cell: measured.samples[cell] for cell in chosen}, measured.memory)
+
+
+def _measure(
+    measured: Throughput, database: str, cells: list[Cell], *, turns: int, seconds: float
+) -> None:
+    """All cells that have the database at one distance, whose servers run side by side."""
+    with _started(database, cells) as (servers, load, floor):
         server = postmaster(database)
         for turn in range(turns):
             print(f"turn {turn + 1} of {turns}", file=sys.stderr)
-            for cell in chosen:
-                at = servers.get((cell.name, cell.delayed))
+            for cell in cells:
+                at = servers.get(cell.name)
                 worker, pid = (load, at.pid) if at else (floor, floor.pid)
                 task = Task(
                     url=at.url if at else "",
@@ -111,23 +124,18 @@ def measure(database: str, *, chosen: list[Cell], turns: int, seconds: float) ->
                     database_cpu=database_used / result.all,
                 )
                 measured.samples.setdefault(cell, []).append(sample)
-        for (name, delayed), at in servers.items():
-            if not delayed:
-                measured.memory[name] = peak_memory(at.pid)
-    return measured
+        for name, at in servers.items():
+            measured.memory.setdefault(name, peak_memory(at.pid))
 
 
 @contextmanager
 def _started(
-    database: str,
-) -> Generator[tuple[dict[tuple[Name, bool], Server], Worker, Worker]]:
+    database: str, cells: list[Cell]
+) -> Generator[tuple[dict[Name, Server], Worker, Worker]]:
     with ExitStack() as stack:
-        far = stack.enter_context(proxy(database, delay=DELAY)).conninfo
-        servers = {
-            (name, delayed): stack.enter_context(serving(name, far if delayed else database))
-            for delayed in (False, True)
-            for name in SERVED
-            if not delayed or name in STORED
-        }
+        if any(cell.delayed for cell in cells):
+            database = stack.enter_context(proxy(database, delay=DELAY)).conninfo
+        names = dict.fromkeys(cell.name for cell in cells if cell.name is not Name.FLOOR)
+        servers = {name: stack.enter_context(serving(name, database)) for name in names}
         load = stack.enter_context(working("benchmarks.load"))
         yield servers, load, stack.enter_context(working("benchmarks.floor"))
