@@ -49,8 +49,12 @@ class Result:
     p99: float
 
 
-WARM: Final = 3
-"""Conversations that come before, on each connection. The first two of a replay are its call."""
+WARM: Final = 0.3
+"""Seconds of conversations that come before: a server that was idle takes some until it is as fast
+as it is."""
+
+_FEWEST: Final = 3
+"""Of those, on each connection: the first two of a replay are its call."""
 
 Talk = Callable[[], Awaitable[None]]
 """One conversation, from its beginning to its end."""
@@ -58,8 +62,11 @@ Talk = Callable[[], Awaitable[None]]
 
 async def measure(talks: list[Talk], seconds: float) -> Result:
     """Each of these again and again, side by side, until the time is over."""
-    for _ in range(WARM):
+    warm = 0
+    ready = time.perf_counter() + WARM
+    while warm < _FEWEST or time.perf_counter() < ready:
         await asyncio.gather(*(talk() for talk in talks))
+        warm += 1
     latencies: list[float] = []
     started = time.perf_counter()
     end = started + seconds
@@ -76,7 +83,7 @@ async def measure(talks: list[Talk], seconds: float) -> Result:
     ordered = sorted(latencies)
     return Result(
         calls=len(ordered),
-        all=len(ordered) + WARM * len(talks),
+        all=len(ordered) + warm * len(talks),
         seconds=took,
         p50=ordered[len(ordered) // 2],
         p99=ordered[min(len(ordered) - 1, len(ordered) * 99 // 100)],
