@@ -36,6 +36,20 @@ test: install ## Run every test
 pooled: install ## Run the tests that need a database once more, behind PgBouncer in transaction mode
 	TEST_POOLER=1 $(BIN)/pytest -q
 
+lowest: .lowest/installed ## Run tests with the oldest versions that are allowed; LOWEST="…" runs others
+	.lowest/bin/pytest -q $(LOWEST)
+
+# Those that show whether a library still does what is asked of it.
+LOWEST := $(patsubst %,tests/test_%.py,agents bearer catalog checkpointers custom_auth declared events \
+	features forms lambdas questions reports reviews rounds saver shapes untrusted_rows validation)
+
+.lowest/installed: pyproject.toml .venv/installed
+	$(BIN)/uv venv -q --clear --python $(BIN)/python .lowest
+	$(BIN)/uv pip compile -q --resolution lowest-direct --extra jwt --extra local --group dev \
+		pyproject.toml -o .lowest/requirements.txt
+	$(BIN)/uv pip install -q --python .lowest -r .lowest/requirements.txt
+	@touch $@
+
 build: install ## Build what AWS Lambda runs; BUILD="--config …" builds a project of yours
 	$(BIN)/python -m handler build $(BUILD)
 
@@ -66,4 +80,4 @@ lock: install ## Resolve the lock files anew
 # Every Python and platform that is supported, in one file, without the address of an index.
 LOCK := --quiet --annotation-style line --universal --python-version 3.11 --generate-hashes --custom-compile-command "make lock"
 
-.PHONY: all help install run check test pooled soak build conformance clients bench lock
+.PHONY: all help install run check test pooled lowest soak build conformance clients bench lock
