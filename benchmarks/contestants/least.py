@@ -70,7 +70,9 @@ async def call(params: dict[str, Any]) -> dict[str, Any]:
     state = _taken(thread)
     if asked := output.get("__interrupt__"):
         await _one(
-            "INSERT INTO least (thread, state) VALUES (%s, %s) RETURNING thread", thread, state
+            "INSERT INTO least (thread, state) VALUES (%s, %s) RETURNING thread",
+            thread,
+            pickle.dumps(state),
         )
         questions = {each.id: _question(each.value) for each in asked}
         return {
@@ -99,12 +101,12 @@ def _question(value: Any) -> dict[str, Any]:
     return {"method": "elicitation/create", "params": params}
 
 
-def _taken(thread: str) -> bytes:
+def _taken(thread: str) -> tuple[Any, Any, Any]:
     """What the saver has of a thread, which has nothing of it any more."""
     checkpoints = {each: dict(of) for each, of in _saver.storage.pop(thread, {}).items()}
     writes = {key: _saver.writes.pop(key) for key in list(_saver.writes) if key[0] == thread}
     blobs = {key: _saver.blobs.pop(key) for key in list(_saver.blobs) if key[0] == thread}
-    return pickle.dumps((checkpoints, writes, blobs))
+    return checkpoints, writes, blobs
 
 
 def _put(thread: str, state: bytes) -> None:
